@@ -1,0 +1,52 @@
+//! The command line: one file per command; exit codes stand in `exit`.
+
+pub mod exit;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+mod check;
+mod completions;
+mod defaults;
+mod drivers;
+mod init;
+mod plan;
+mod scenario;
+mod schema;
+mod tables;
+
+#[derive(Parser)]
+#[command(name = "dbbench", version, about, max_term_width = 110, after_help = exit::HELP)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Scenario(scenario::Args),
+    Check(check::Args),
+    Plan(plan::Args),
+    Tables(tables::Args),
+    Drivers(drivers::Args),
+    Defaults(defaults::Args),
+    Schema(schema::Args),
+    Init(init::Args),
+    Completions(completions::Args),
+}
+
+/// Parses the command line and runs its command.
+pub fn main() -> ExitCode {
+    let code = match Cli::parse().command {
+        Command::Scenario(args) => scenario::main(args),
+        Command::Check(args) => check::main(args),
+        Command::Plan(args) => plan::main(args),
+        Command::Tables(args) => tables::main(args),
+        Command::Drivers(args) => drivers::main(args),
+        Command::Defaults(args) => defaults::main(args),
+        Command::Schema(args) => schema::main(args),
+        Command::Init(args) => init::main(args),
+        Command::Completions(args) => completions::main(args),
+    };
+    code.into()
+}

@@ -1,0 +1,174 @@
+//! Diagnostics: what is wrong with a user's file, where, and how to mend it.
+//!
+//! Knows sources, spans and how a message is drawn; nothing of what a scenario means. All files of a scenario (fragments,
+//! defaults, `--set` arguments) are joined into one `SourceMap`, so a span always points into the right one.
+
+use std::path::{Path, PathBuf};
+
+/// Byte range in the joined text of a `SourceMap`; `Span::NONE` where there is no place to point at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Span {
+    pub start: u32,
+    pub end: u32,
+}
+
+impl Span {
+    pub const NONE: Span = Span {
+        start: u32::MAX,
+        end: u32::MAX,
+    };
+
+    pub fn new(start: usize, end: usize) -> Span {
+        Span {
+            start: start as u32,
+            end: end as u32,
+        }
+    }
+
+    pub fn is_none(self) -> bool {
+        self == Span::NONE
+    }
+}
+
+/// One text that a scenario is made of.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// As shown in messages: the path as the user wrote it, `<defaults>`, `--set threads=4`.
+    pub name: String,
+    /// What relative paths inside it are relative to.
+    pub directory: PathBuf,
+    pub text: String,
+    /// Where its text begins in the joined numbering.
+    pub base: u32,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct SourceMap {
+    pub sources: Vec<Source>,
+}
+
+impl SourceMap {
+    /// Adds a text; spans inside it are its byte offsets plus the returned base.
+    pub fn add(&mut self, name: impl Into<String>, directory: &Path, text: String) -> u32 {
+        let base = self
+            .sources
+            .last()
+            .map_or(0, |last| last.base + last.text.len() as u32 + 1);
+        self.sources.push(Source {
+            name: name.into(),
+            directory: directory.to_owned(),
+            text,
+            base,
+        });
+        base
+    }
+
+    pub fn find(&self, span: Span) -> Option<&Source> {
+        if span.is_none() {
+            return None;
+        }
+        self.sources
+            .iter()
+            .rev()
+            .find(|source| source.base <= span.start)
+    }
+
+    /// The user's bytes at a span.
+    pub fn text(&self, span: Span) -> &str {
+        let Some(source) = self.find(span) else {
+            return "";
+        };
+        let at = |position: u32| (position - source.base) as usize;
+        source.text.get(at(span.start)..at(span.end)).unwrap_or("")
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    Error,
+    Warning,
+}
+
+/// One fault: code, sentence, caret, help.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Diagnostic {
+    pub severity: Severity,
+    /// Stable and unique per kind of fault: `unknown-key`.
+    pub code: &'static str,
+    /// One sentence, lower case, no full stop.
+    pub message: String,
+    pub span: Span,
+    /// What stands at the caret; may be empty.
+    pub label: String,
+    /// Other places that matter: (where, what).
+    pub related: Vec<(Span, String)>,
+    /// The corrected line or what to do, in the user's own words; may be empty.
+    pub help: String,
+    /// Axis values of the run in which it happens, where not all runs are at fault; may be empty.
+    pub run: String,
+}
+
+impl Diagnostic {
+    pub fn error(code: &'static str, span: Span, message: impl Into<String>) -> Diagnostic {
+        Diagnostic {
+            severity: Severity::Error,
+            code,
+            message: message.into(),
+            span,
+            label: String::new(),
+            related: Vec::new(),
+            help: String::new(),
+            run: String::new(),
+        }
+    }
+
+    pub fn warning(code: &'static str, span: Span, message: impl Into<String>) -> Diagnostic {
+        Diagnostic {
+            severity: Severity::Warning,
+            ..Diagnostic::error(code, span, message)
+        }
+    }
+
+    pub fn label(mut self, label: impl Into<String>) -> Diagnostic {
+        self.label = label.into();
+        self
+    }
+
+    pub fn help(mut self, help: impl Into<String>) -> Diagnostic {
+        self.help = help.into();
+        self
+    }
+
+    pub fn related(mut self, span: Span, what: impl Into<String>) -> Diagnostic {
+        self.related.push((span, what.into()));
+        self
+    }
+
+    pub fn run(mut self, run: impl Into<String>) -> Diagnostic {
+        self.run = run.into();
+        self
+    }
+}
+
+/// Collects; never stops at the first. The same fault at the same place is kept once.
+#[derive(Clone, Debug, Default)]
+pub struct Diagnostics {
+    pub list: Vec<Diagnostic>,
+}
+
+impl Diagnostics {
+    pub fn push(&mut self, diagnostic: Diagnostic) {
+        let known = self.list.iter().any(|other| {
+            other.code == diagnostic.code
+                && other.span == diagnostic.span
+                && other.message == diagnostic.message
+        });
+        if !known {
+            self.list.push(diagnostic);
+        }
+    }
+
+    pub fn has_errors(&self) -> bool {
+        self.list.iter().any(|d| d.severity == Severity::Error)
+    }
+}

@@ -1,0 +1,6 @@
+//! The one list of drivers; the only file that names them all.
+
+use crate::engine::entry::DriverEntry;
+
+/// Every driver of this build, in the order of `dbbench drivers`.
+pub const DRIVERS: &[DriverEntry] = &[];

@@ -1,0 +1,1 @@
+//! The run directory: files and columns are a contract.

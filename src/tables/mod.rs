@@ -1,0 +1,1 @@
+//! The tables that a scenario asks for, made from run directories alone.

@@ -1,0 +1,39 @@
+//! Templates: strings with `{{ }}`, their four stages, and what is kept of one until its stage comes.
+//!
+//! Knows minijinja and the names a stage allows; nothing of runs, servers or tables. A string of the run stage becomes
+//! `Text::Deferred` and is rendered by whoever implements `RunContext`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A string of `[servers]`, `[targets]` or `[operations]`: final, or waiting for ports and directories.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Text {
+    Plain(String),
+    Deferred(Deferred),
+}
+
+/// A run-stage template: its source, and the plan-stage values it reads. Both are hashed with the plan, so the plan is
+/// the same on every machine and holds no secret.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Deferred {
+    pub template: String,
+    pub values: BTreeMap<String, serde_json::Value>,
+}
+
+/// What run-stage templates may ask for. Errors are sentences that read after the template's place.
+pub trait RunContext {
+    /// The reserved port of a server, by the name of the port (`main` where none is said).
+    fn port(&self, server: &str, name: &str) -> Result<u16, String>;
+    fn address(&self, server: &str, instance: Option<u32>) -> Result<String, String>;
+    fn directory(&self, server: &str, instance: Option<u32>) -> Result<String, String>;
+    /// The instance being started, from 1.
+    fn instance(&self) -> Option<u32>;
+    fn run_directory(&self) -> Result<String, String>;
+    /// A variable of the environment; its value goes into the manifest.
+    fn environment(&self, name: &str) -> Result<String, String>;
+    /// A variable of the environment that is redacted wherever it would be shown or stored.
+    fn secret(&self, name: &str) -> Result<String, String>;
+}
