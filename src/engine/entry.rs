@@ -1,9 +1,9 @@
 //! Pairs a driver with the operation loop: dispatch happens here, once per worker, never per operation.
 
+use super::event::WorkerJob;
 use crate::driver::spec::{DriverSpec, Endpoint};
 use crate::driver::{Control, Driver, Target};
 use crate::op::Failure;
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// One line of the registry.
@@ -15,6 +15,9 @@ pub struct DriverEntry {
 /// A driver opened on a target, its type erased.
 pub trait OpenDriver: Send + Sync {
     fn control(&self, endpoint: &Endpoint) -> Result<Box<dyn Control>, Failure>;
+
+    /// A worker's whole phase, on the calling thread.
+    fn run_worker(&self, job: WorkerJob);
 }
 
 impl DriverEntry {
@@ -27,19 +30,21 @@ impl DriverEntry {
 }
 
 fn open<D: Driver>(target: Target) -> Result<Arc<dyn OpenDriver>, Failure> {
-    Ok(Arc::new(Opened::<D> {
+    Ok(Arc::new(Opened {
         driver: D::open(target)?,
-        marker: PhantomData,
     }))
 }
 
 struct Opened<D> {
     driver: D,
-    marker: PhantomData<D>,
 }
 
 impl<D: Driver> OpenDriver for Opened<D> {
     fn control(&self, endpoint: &Endpoint) -> Result<Box<dyn Control>, Failure> {
         self.driver.control(endpoint)
+    }
+
+    fn run_worker(&self, job: WorkerJob) {
+        super::worker::run(&self.driver, job);
     }
 }

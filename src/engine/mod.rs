@@ -4,3 +4,10 @@
 //! sessions to workers, starts them together and joins their results; `event` is what workers and coordinator tell each other.
 
 pub mod entry;
+pub mod event;
+mod limit;
+mod merge;
+pub mod phase;
+mod schedule;
+mod seat;
+pub mod worker;

@@ -1,0 +1,231 @@
+//! A seat: one client thread of a scenario, on whichever worker it was dealt to. It owns its session, the buffers of the
+//! operations in flight and their limit; it replaces the session when one broke. The loop over operations is `worker`'s.
+
+use super::event::{Pass, SeatPlan, SeatReport};
+use super::limit::Limit;
+use super::schedule::Schedule;
+use crate::driver::{Session, Worker};
+use crate::measure::record::Stage;
+use crate::measure::recorder::Recorder;
+use crate::op::{ErrorClass, Failure, Operation, Outcome, Reply};
+use crate::workload::generator::Generator;
+use crate::workload::spec::Stream;
+use std::time::{Duration, Instant};
+
+/// Pauses between attempts to reconnect grow up to this, so that a dead server is not asked a million times a second.
+const LONGEST_PAUSE: Duration = Duration::from_millis(10);
+
+pub struct Seat<S> {
+    plan: SeatPlan,
+    session: Option<S>,
+    generator: Generator,
+    /// As long as the pipeline; only the first `batch` of each are in use.
+    operations: Vec<Operation>,
+    replies: Vec<Reply>,
+    outcomes: Vec<Outcome>,
+    limit: Limit,
+    pause: Duration,
+    done: u64,
+    reconnections: u64,
+    reconnecting: Duration,
+}
+
+impl<S: Session> Seat<S> {
+    /// Opens the seat's session.
+    pub async fn open<W: Worker<Session = S>>(
+        worker: &W,
+        plan: SeatPlan,
+        connect_timeout: Duration,
+    ) -> Result<Seat<S>, Failure> {
+        let session = connect(worker, &plan, connect_timeout).await?;
+        let pipeline = plan.pipeline.max(1) as usize;
+        Ok(Seat {
+            generator: Generator::of(&plan.workload, plan.stream),
+            session: Some(session),
+            operations: vec![Operation::default(); pipeline],
+            replies: vec![Reply::default(); pipeline],
+            outcomes: Vec::with_capacity(pipeline),
+            limit: Limit::new(),
+            pause: Duration::ZERO,
+            done: 0,
+            reconnections: 0,
+            reconnecting: Duration::ZERO,
+            plan,
+        })
+    }
+
+    /// Makes ready for a pass: its stream of operations, and which of them are this seat's.
+    pub fn begin(&mut self, pass: &Pass) -> Schedule {
+        let warmup = pass.stage == Stage::Warmup;
+        self.generator = Generator::of(
+            &self.plan.workload,
+            Stream {
+                warmup,
+                ..self.plan.stream
+            },
+        );
+        Schedule::closed(&self.plan, pass)
+    }
+
+    /// Fills the next operations, as many as the pipeline takes. Returns how many; 0 when there are none left.
+    #[inline]
+    pub fn prepare(&mut self, schedule: &mut Schedule) -> usize {
+        let mut batch = 0;
+        while batch < self.operations.len() {
+            let Some(next) = schedule.next() else { break };
+            self.generator.fill(next.index, &mut self.operations[batch]);
+            self.replies[batch].clear();
+            batch += 1;
+        }
+        batch
+    }
+
+    /// Executes the first `batch` operations, within their limit. Returns whether it had to wait for anything.
+    #[inline]
+    pub async fn issue<W: Worker<Session = S>>(
+        &mut self,
+        worker: &W,
+        batch: usize,
+        started: Instant,
+        connect: Duration,
+    ) -> bool {
+        self.outcomes.clear();
+        if self.session.is_none() && !self.reconnect(worker, connect).await {
+            return true;
+        }
+        let Some(session) = self.session.as_mut() else {
+            return true;
+        };
+        let (operations, replies) = (&self.operations[..batch], &mut self.replies[..batch]);
+        let outcomes = &mut self.outcomes;
+        let future = async {
+            match batch {
+                1 => outcomes.push(session.execute(&operations[0], &mut replies[0]).await),
+                _ => session.execute_batch(operations, replies, outcomes).await,
+            }
+        };
+        if self.plan.blocking {
+            future.await;
+            return false;
+        }
+        let ended = self.limit.until(started + self.plan.timeout, future).await;
+        if ended.value.is_none() {
+            self.outcomes.resize(batch, Outcome::TimedOut);
+            self.session = None;
+        }
+        ended.waited
+    }
+
+    /// Hands what came of the batch to the recorder. An answer that came after the limit counts as timed out, whoever
+    /// noticed it; where the answer was read whole, the session stays.
+    #[inline]
+    pub fn record(
+        &mut self,
+        batch: usize,
+        started: Instant,
+        returned: Instant,
+        recorder: &mut Recorder,
+    ) {
+        for position in 0..batch {
+            let reply = &self.replies[position];
+            let ended = reply.ended.unwrap_or(returned);
+            let row = self.plan.first_row + usize::from(self.operations[position].slot);
+            let outcome = &mut self.outcomes[position];
+            if outcome.succeeded() && ended - started > self.plan.timeout {
+                *outcome = Outcome::TimedOut;
+            } else if *outcome == Outcome::Missing && self.operations[position].verify {
+                *outcome = Failure::new(ErrorClass::Missing, "the key is not there").into();
+            } else if let Outcome::Failed(failure) = outcome
+                && failure.broken
+            {
+                self.session = None;
+            }
+            recorder.record(row, started, ended, outcome, reply);
+        }
+        self.done += batch as u64;
+    }
+
+    /// Whether the session must be replaced.
+    #[inline]
+    pub fn is_broken(&self) -> bool {
+        self.session.is_none()
+    }
+
+    /// Replaces a broken session, outside of any operation's time. On failure the next operation tries again, and fails
+    /// with it; the outcomes of a batch under way are filled with that failure.
+    pub async fn reconnect<W: Worker<Session = S>>(&mut self, worker: &W, limit: Duration) -> bool {
+        let began = Instant::now();
+        tokio::time::sleep(self.pause).await;
+        let result = connect(worker, &self.plan, limit).await;
+        self.reconnecting += began.elapsed();
+        match result {
+            Ok(session) => {
+                self.session = Some(session);
+                self.reconnections += 1;
+                self.pause = Duration::ZERO;
+                true
+            }
+            Err(failure) => {
+                self.pause = (self.pause * 2).clamp(Duration::from_millis(1), LONGEST_PAUSE);
+                self.outcomes
+                    .resize(self.operations.len(), Outcome::from(failure));
+                false
+            }
+        }
+    }
+
+    pub fn peer(&self) -> super::event::SeatPeer {
+        let session = self.session.as_ref();
+        let label = match session.and_then(Session::peer) {
+            Some(address) => address.to_string(),
+            None => endpoint_label(&self.plan),
+        };
+        super::event::SeatPeer {
+            group: self.plan.group,
+            label,
+            connections: session.map_or(0, Session::connections),
+        }
+    }
+
+    pub fn report(&self) -> SeatReport {
+        SeatReport {
+            group: self.plan.group,
+            label: self.peer().label,
+            operations: self.done,
+            reconnections: self.reconnections,
+            reconnecting: self.reconnecting,
+        }
+    }
+
+    /// Operations of a warm-up are not counted in the report.
+    pub fn forget(&mut self) {
+        self.done = 0;
+        self.reconnections = 0;
+        self.reconnecting = Duration::ZERO;
+    }
+}
+
+/// What the results call the endpoints of a session that has no peer of its own.
+fn endpoint_label(plan: &SeatPlan) -> String {
+    let labels: Vec<&str> = plan
+        .endpoints
+        .iter()
+        .map(|endpoint| endpoint.label.as_str())
+        .collect();
+    labels.join(",")
+}
+
+async fn connect<W: Worker>(
+    worker: &W,
+    plan: &SeatPlan,
+    limit: Duration,
+) -> Result<W::Session, Failure> {
+    match tokio::time::timeout(limit, worker.session(&plan.endpoints)).await {
+        Ok(result) => result,
+        Err(_) => {
+            let limit = crate::units::format_duration(limit);
+            let message = format!("no connection to {} within {limit}", endpoint_label(plan));
+            Err(Failure::new(ErrorClass::Connect, message))
+        }
+    }
+}
