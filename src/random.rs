@@ -98,8 +98,14 @@ impl TryRng for Words {
     }
 
     fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
-        for chunk in bytes.chunks_mut(8) {
-            chunk.copy_from_slice(&self.next_word().to_le_bytes()[..chunk.len()]);
+        // Whole words apart from the rest: copies of a known length are twice as fast.
+        let mut chunks = bytes.chunks_exact_mut(8);
+        for chunk in &mut chunks {
+            chunk.copy_from_slice(&self.next_word().to_le_bytes());
+        }
+        let rest = chunks.into_remainder();
+        if !rest.is_empty() {
+            rest.copy_from_slice(&self.next_word().to_le_bytes()[..rest.len()]);
         }
         Ok(())
     }
