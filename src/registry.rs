@@ -7,4 +7,6 @@ pub const DRIVERS: &[DriverEntry] = &[
     DriverEntry::of::<crate::driver::null::Null>(),
     #[cfg(feature = "redb")]
     DriverEntry::of::<crate::driver::redb::Redb>(),
+    #[cfg(feature = "fjall")]
+    DriverEntry::of::<crate::driver::fjall::Fjall>(),
 ];
