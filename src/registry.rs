@@ -3,4 +3,10 @@
 use crate::engine::entry::DriverEntry;
 
 /// Every driver of this build, in the order of `dbbench drivers`.
-pub const DRIVERS: &[DriverEntry] = &[];
+pub const DRIVERS: &[DriverEntry] = &[
+    DriverEntry::of::<crate::driver::null::Null>(),
+    #[cfg(feature = "redb")]
+    DriverEntry::of::<crate::driver::redb::Redb>(),
+    #[cfg(feature = "fjall")]
+    DriverEntry::of::<crate::driver::fjall::Fjall>(),
+];

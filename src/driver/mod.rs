@@ -3,6 +3,7 @@
 //! A driver is a folder here with `mod.rs` (the traits), `spec.rs` (the rows) and what it needs beside; it never sees
 //! another driver, the plan or the engine. `engine::entry` pairs it with the operation loop; `registry` lists it.
 
+pub mod embedded;
 pub mod net;
 pub mod spec;
 
