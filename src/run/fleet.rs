@@ -1,0 +1,320 @@
+//! The managed servers of a campaign, over its runs: which live on, which are started anew, which end. The server module
+//! starts and stops; here stand the restart policy, ports and directories, and what happens when a start is complete.
+
+use super::context::{Context, Place};
+use super::specs::{server_spec, texts};
+use crate::driver::Target;
+use crate::driver::spec::{Options, Store};
+use crate::engine::entry::{DriverEntry, OpenDriver};
+use crate::op::Failure;
+use crate::plan::{AfterReady, Restart, ServerPlan, Shape};
+use crate::server::{CommandSpec, Guard, PortLease, PrivateRoot, Running, Sampler};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// All servers that dbbench has started and their places.
+pub struct Fleet {
+    guard: Guard,
+    stations: BTreeMap<String, Station>,
+    made: u32,
+}
+
+/// A server's place, and the server where it runs.
+struct Station {
+    plan: Arc<ServerPlan>,
+    /// The target of the runs it was started for.
+    target: String,
+    place: Place,
+    /// Held as long as the place.
+    _leases: Vec<PortLease>,
+    running: Option<Running>,
+}
+
+/// Why a run's servers are not up.
+#[derive(Debug)]
+pub enum NotUp {
+    Interrupted,
+    Fault(String),
+}
+
+impl From<String> for NotUp {
+    fn from(fault: String) -> NotUp {
+        NotUp::Fault(fault)
+    }
+}
+
+impl Fleet {
+    pub fn new() -> Result<Fleet, String> {
+        let guard = Guard::start(PrivateRoot::new()).map_err(|fault| fault.to_string())?;
+        Ok(Fleet { guard, stations: BTreeMap::new(), made: 0 })
+    }
+
+    /// A fresh private directory, for an embedded store.
+    pub fn directory(&mut self, name: &str) -> Result<PathBuf, String> {
+        self.made += 1;
+        self.guard
+            .private_root()
+            .subdirectory(&format!("{name}-{}", self.made), None)
+            .map_err(|error| format!("cannot make a private directory: {error}"))
+    }
+
+    /// Ends the servers that do not live on into a run of this shape.
+    pub fn retire_for(&mut self, shape: &Shape) {
+        let stays = |station: &Station| match station.plan.restart {
+            Restart::Run => false,
+            Restart::Target => station.target == shape.target.name,
+            Restart::Never => true,
+        };
+        let going: Vec<String> = self
+            .stations
+            .iter()
+            .filter(|(name, station)| {
+                let same_plan = shape.servers.iter().all(|plan| plan.name != **name || *plan == station.plan);
+                !(stays(station) && same_plan)
+            })
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in going {
+            self.retire(&name);
+        }
+    }
+
+    /// Stops a server; its place stays only where its data is to be kept.
+    fn retire(&mut self, name: &str) {
+        let Some(station) = self.stations.get_mut(name) else { return };
+        if let Some(running) = station.running.take() {
+            stop(running);
+        }
+        if !station.plan.keep_data
+            && let Some(station) = self.stations.remove(name)
+        {
+            remove(&station.place.directory);
+        }
+    }
+
+    /// After a run: what lives for one run only has ended.
+    pub fn end_run(&mut self) {
+        let names: Vec<String> = self.stations.keys().cloned().collect();
+        for name in names {
+            if self.stations[&name].plan.restart == Restart::Run {
+                self.retire(&name);
+            }
+        }
+    }
+
+    /// Stops everything.
+    pub fn end(&mut self) {
+        for station in self.stations.values_mut() {
+            if let Some(running) = station.running.take() {
+                stop(running);
+            }
+        }
+        self.stations.clear();
+    }
+
+    /// Reserves ports and directories of the run's servers that have none yet.
+    pub fn reserve(&mut self, shape: &Shape) -> Result<BTreeMap<String, Place>, String> {
+        for plan in &shape.servers {
+            if !self.stations.contains_key(&plan.name) {
+                let station = self.station(plan, &shape.target.name)?;
+                self.stations.insert(plan.name.clone(), station);
+            }
+        }
+        let place = |plan: &Arc<ServerPlan>| {
+            let station = self.stations.get(&plan.name)?;
+            Some((plan.name.clone(), station.place.clone()))
+        };
+        Ok(shape.servers.iter().filter_map(place).collect())
+    }
+
+    fn station(&mut self, plan: &Arc<ServerPlan>, target: &str) -> Result<Station, String> {
+        self.made += 1;
+        let user = Some(plan.user.as_str()).filter(|user| !user.is_empty());
+        let directory = self
+            .guard
+            .private_root()
+            .subdirectory(&format!("{}-{}", plan.name, self.made), user)
+            .map_err(|error| format!("server `{}`: cannot make its directory: {error}", plan.name))?;
+        let mut ports = BTreeMap::new();
+        let mut leases = Vec::new();
+        for port in &plan.ports {
+            let lease = PortLease::reserve(port.fixed).map_err(|fault| format!("server `{}`: {fault}", plan.name))?;
+            ports.insert(port.name.clone(), lease.port());
+            leases.push(lease);
+        }
+        Ok(Station {
+            plan: Arc::clone(plan),
+            target: target.to_owned(),
+            place: Place { directory, ports },
+            _leases: leases,
+            running: None,
+        })
+    }
+
+    /// Starts what does not run yet, in order, each ready before the next.
+    pub fn start(&mut self, start: &mut Start<'_, '_>) -> Result<(), NotUp> {
+        let mut fresh = Vec::new();
+        for plan in &start.shape.servers {
+            if self.start_one(plan, start)? {
+                fresh.push(Arc::clone(plan));
+            }
+        }
+        for plan in fresh {
+            start.context.enter(&plan.name);
+            self.after_ready(&plan, start)?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether its directory was fresh.
+    fn start_one(&mut self, plan: &Arc<ServerPlan>, start: &mut Start<'_, '_>) -> Result<bool, NotUp> {
+        let Some(station) = self.stations.get_mut(&plan.name) else {
+            return Err(NotUp::Fault(format!("server `{}` has no place", plan.name)));
+        };
+        if station.running.is_some() {
+            return Ok(false);
+        }
+        (start.step)(&format!("starting {}", plan.name));
+        let log = start.logs.join(format!("{}.log", plan.name));
+        let spec = server_spec(plan, &station.place, start.context, &log)?;
+        let (driver, ports) = (start.driver.clone(), &station.place.ports);
+        let mut driver_ready = |limit: Duration| driver_ready(driver.as_deref(), start.target, ports, limit);
+        match self.guard.start_server(&spec, &mut driver_ready, start.interrupted) {
+            Ok(running) => {
+                let fresh = running.was_fresh();
+                start.sampler.watch(&running);
+                station.running = Some(running);
+                Ok(fresh)
+            }
+            Err(crate::server::StartFault::Interrupted) => Err(NotUp::Interrupted),
+            Err(fault) => Err(NotUp::Fault(fault.to_string())),
+        }
+    }
+
+    fn after_ready(&mut self, plan: &ServerPlan, start: &Start<'_, '_>) -> Result<(), NotUp> {
+        let limit = Duration::from_nanos(plan.setup_timeout_ns);
+        let place = &self.stations[&plan.name].place;
+        let named = |fault: String| NotUp::Fault(format!("server `{}`: after_ready: {fault}", plan.name));
+        match &plan.after_ready {
+            None => Ok(()),
+            Some(AfterReady::Command(command)) => {
+                let argv = texts(command, start.context)?;
+                let spec = CommandSpec {
+                    argv: &argv,
+                    environment: &[],
+                    directory: &place.directory,
+                    user: Some(plan.user.as_str()).filter(|user| !user.is_empty()),
+                    limit,
+                };
+                let result = self.guard.run_command(&spec, start.interrupted);
+                result.map(drop).map_err(|fault| named(fault.to_string()))
+            }
+            Some(AfterReady::Statements { driver, endpoint, statements }) => {
+                let endpoint = endpoint.render(start.context)?;
+                let statements = texts(statements, start.context)?;
+                run_statements(start.drivers, driver, &endpoint, &statements, limit).map_err(named)
+            }
+        }
+    }
+
+    /// Samples of the servers that live on into another run come to its sampler, too.
+    pub fn watch(&self, sampler: &Sampler) {
+        for running in self.stations.values().filter_map(|station| station.running.as_ref()) {
+            sampler.watch(running);
+        }
+    }
+
+    /// The first server that should run and does not, as a sentence.
+    pub fn dead(&self) -> Option<String> {
+        let fault = |station: &Station| station.running.as_ref()?.alive().err();
+        self.stations.values().find_map(fault).map(|fault| fault.to_string())
+    }
+
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// What a start of servers needs to know.
+pub struct Start<'a, 'c> {
+    pub shape: &'a Shape,
+    pub context: &'a mut Context<'c>,
+    pub drivers: &'a [DriverEntry],
+    /// The target's driver, where it is one for servers.
+    pub driver: Option<Arc<dyn OpenDriver>>,
+    pub target: &'a Target,
+    /// Where logs go.
+    pub logs: &'a Path,
+    pub interrupted: &'a AtomicBool,
+    pub sampler: &'a Sampler,
+    pub step: &'a mut dyn FnMut(&str),
+}
+
+/// Asks the target's driver at those endpoints that name this server, by port or by a socket in its directory.
+fn driver_ready(
+    driver: Option<&dyn OpenDriver>,
+    target: &Target,
+    ports: &BTreeMap<String, u16>,
+    limit: Duration,
+) -> Result<(), Failure> {
+    use crate::driver::spec::Transport;
+    let Some(driver) = driver else { return Ok(()) };
+    let names_it = |transport: &Transport| match transport {
+        Transport::Tcp { port, .. } => ports.values().any(|known| known == port),
+        _ => true,
+    };
+    for endpoint in target.endpoints.iter().filter(|endpoint| names_it(&endpoint.transport)) {
+        driver.control(endpoint)?.ready(limit)?;
+    }
+    Ok(())
+}
+
+fn run_statements(
+    drivers: &[DriverEntry],
+    name: &str,
+    endpoint: &str,
+    statements: &[String],
+    limit: Duration,
+) -> Result<(), String> {
+    let entry = drivers
+        .iter()
+        .find(|entry| (entry.spec)().name == name)
+        .ok_or_else(|| format!("there is no driver `{name}`"))?;
+    let spec = (entry.spec)();
+    let Store::Server { parse, .. } = spec.store else {
+        return Err(format!("driver `{name}` has no endpoints"));
+    };
+    let endpoint = parse(endpoint).map_err(|fault| format!("endpoint: {}", fault.message))?;
+    let target = Target {
+        name: name.to_owned(),
+        endpoints: vec![endpoint.clone()],
+        options: Options::new(spec.options, serde_json::Map::new()),
+        operations: Vec::new(),
+        directory: PathBuf::new(),
+        connect_timeout: limit,
+    };
+    let sentence = |failure: Failure| failure.message;
+    let driver = (entry.open)(target).map_err(sentence)?;
+    let mut control = driver.control(&endpoint).map_err(sentence)?;
+    for statement in statements {
+        let said = control.statement(statement, limit);
+        said.map_err(|failure| format!("`{statement}`: {}", failure.message))?;
+    }
+    Ok(())
+}
+
+/// A server that does not stop as asked was killed; one whose guard is gone has ended already.
+fn stop(running: Running) {
+    let _ = running.stop();
+}
+
+/// A private directory that is not needed any more; what cannot be removed now goes with the private root at the end.
+pub fn remove(directory: &Path) {
+    let _ = std::fs::remove_dir_all(directory);
+}

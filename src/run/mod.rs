@@ -1,0 +1,157 @@
+//! A campaign: all runs of a plan, one after another, each as `once` tells it. Here stand the order, what is skipped, what
+//! a failure means for the rest, and how it all ends.
+
+mod context;
+mod doubts;
+mod fleet;
+pub mod once;
+mod specs;
+mod target;
+pub mod watch;
+
+use crate::driver::spec::DriverSpec;
+use crate::engine::entry::DriverEntry;
+use crate::measure::record::{RunRecord, Status};
+use crate::plan::Plan;
+use crate::results::ResultsWriter;
+use fleet::Fleet;
+use jiff::Timestamp;
+use once::{End, Surroundings};
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use watch::Watcher;
+
+/// How a campaign ended.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Summary {
+    pub valid: usize,
+    pub invalid: usize,
+    pub failed: usize,
+    pub skipped: usize,
+    pub interrupted: bool,
+    /// Why nothing more could be done.
+    pub fault: Option<String>,
+}
+
+/// Targets that cannot run here: name -> why, with the hint how to get what is missing.
+pub fn unavailable(plan: &Plan) -> BTreeMap<String, String> {
+    let mut missing = BTreeMap::new();
+    for shape in &plan.shapes {
+        if let Some(program) = specs::missing_program(&shape.servers) {
+            missing.entry(shape.target.name.clone()).or_insert_with(|| program.to_string());
+        }
+    }
+    missing
+}
+
+/// Runs every run of the plan that is not in `done`, and writes it.
+pub fn campaign(
+    plan: &Plan,
+    drivers: &[DriverEntry],
+    results: &mut ResultsWriter<'_>,
+    done: &HashSet<usize>,
+    interrupted: &Arc<AtomicBool>,
+    watcher: &mut dyn Watcher,
+) -> Summary {
+    let mut summary = Summary::default();
+    let mut fleet = match Fleet::new() {
+        Ok(fleet) => fleet,
+        Err(fault) => return Summary { fault: Some(fault), ..summary },
+    };
+    let surroundings = Surroundings { plan, drivers, interrupted };
+    let missing = unavailable(plan);
+    watcher.campaign(plan.runs.len(), done.len());
+    let mut first = true;
+    for (position, run) in plan.runs.iter().enumerate() {
+        if done.contains(&position) {
+            continue;
+        }
+        let target = &plan.shapes[run.shape as usize].target.name;
+        let skipped = missing.get(target).cloned();
+        if skipped.is_none() && !std::mem::take(&mut first) {
+            pause(Duration::from_nanos(plan.pause_ns), interrupted);
+        }
+        if interrupted.load(Ordering::Relaxed) {
+            summary.interrupted = true;
+            break;
+        }
+        let ended = one(&surroundings, position, skipped, &mut fleet, results, watcher);
+        match ended {
+            Ok(Some(status)) => summary.count(status),
+            Ok(None) => summary.interrupted = true,
+            Err(fault) => summary.fault = Some(fault),
+        }
+        let give_up = plan.stop_on_failure && summary.failed > 0;
+        if summary.interrupted || summary.fault.is_some() || give_up {
+            break;
+        }
+    }
+    fleet.end();
+    summary
+}
+
+/// One run, written. None: interrupted. Err: the results cannot be written.
+fn one(
+    surroundings: &Surroundings<'_>,
+    position: usize,
+    skipped: Option<String>,
+    fleet: &mut Fleet,
+    results: &mut ResultsWriter<'_>,
+    watcher: &mut dyn Watcher,
+) -> Result<Option<Status>, String> {
+    let mut writer = results.begin(position).map_err(|fault| fault.to_string())?;
+    let id = writer.id().to_owned();
+    watcher.run_started(&id);
+    let record = match skipped {
+        Some(reason) => skipped_run(reason),
+        None => {
+            let run = &surroundings.plan.runs[position];
+            match once::run(surroundings, run, fleet, &mut writer, watcher) {
+                End::Done(record) => record,
+                End::Interrupted => return Ok(None),
+                End::Unwritable(fault) => return Err(fault),
+            }
+        }
+    };
+    watcher.run_ended(&id, &record);
+    let status = record.status;
+    writer.finish(record).map_err(|fault| fault.to_string())?;
+    results.save_manifest().map_err(|fault| fault.to_string())?;
+    Ok(Some(status))
+}
+
+fn skipped_run(reason: String) -> RunRecord {
+    RunRecord {
+        status: Status::Skipped,
+        reason,
+        doubts: Vec::new(),
+        started_at: Timestamp::now(),
+        elapsed: Duration::ZERO,
+        server_version: String::new(),
+    }
+}
+
+fn pause(length: Duration, interrupted: &AtomicBool) {
+    let until = Instant::now() + length;
+    while Instant::now() < until && !interrupted.load(Ordering::Relaxed) {
+        std::thread::sleep(Duration::from_millis(20).min(until.saturating_duration_since(Instant::now())));
+    }
+}
+
+impl Summary {
+    fn count(&mut self, status: Status) {
+        match status {
+            Status::Valid => self.valid += 1,
+            Status::Invalid => self.invalid += 1,
+            Status::Failed => self.failed += 1,
+            Status::Skipped => self.skipped += 1,
+        }
+    }
+}
+
+/// The specifications of all drivers of a list.
+pub fn specs(drivers: &[DriverEntry]) -> Vec<&'static DriverSpec> {
+    drivers.iter().map(|entry| (entry.spec)()).collect()
+}

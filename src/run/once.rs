@@ -1,0 +1,358 @@
+//! One run as a script to read: reserve, open, start, ask, warm up, measure, write, stop.
+
+use super::context::Context;
+use super::doubts;
+use super::fleet::{Fleet, NotUp, Start};
+use super::target::{self, Resolved};
+use super::watch::Watcher;
+use crate::driver::spec::{DriverSpec, Durability, Store};
+use crate::engine::entry::{DriverEntry, OpenDriver};
+use crate::engine::phase::{self, Listener, PhaseRun, Stop};
+use crate::measure::record::{PhaseRecord, RunRecord, Sample, Stage, Status, WindowRecord};
+use crate::op::Verb;
+use crate::plan::{GroupPlan, PhasePlan, Plan, RunPlan, Shape, TargetPlan};
+use crate::results::RunWriter;
+use crate::server::Sampler;
+use crate::workload::generator::{GroupWorkload, Prepared};
+use jiff::Timestamp;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// Limit of a question to a store between phases.
+const QUESTION: Duration = Duration::from_secs(10);
+
+/// How a run ended.
+pub enum End {
+    Done(RunRecord),
+    /// Ctrl-C: the run does not count.
+    Interrupted,
+    /// The results cannot be written: nothing more can be done.
+    Unwritable(String),
+}
+
+/// What stands still while runs come and go.
+pub struct Surroundings<'a> {
+    pub plan: &'a Plan,
+    pub drivers: &'a [DriverEntry],
+    pub interrupted: &'a Arc<AtomicBool>,
+}
+
+/// What a run tells of its target, for the manifest.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    pub version: String,
+    pub settings: Vec<(String, String)>,
+    pub durability: Option<Durability>,
+    /// (endpoint's label, nanoseconds).
+    pub round_trips: Vec<(String, u64)>,
+}
+
+/// Runs one run of the plan, from the first port to the last server's end.
+pub fn run(
+    surroundings: &Surroundings<'_>,
+    run: &RunPlan,
+    fleet: &mut Fleet,
+    writer: &mut RunWriter<'_, '_>,
+    watcher: &mut dyn Watcher,
+) -> End {
+    let began = Instant::now();
+    let started_at = Timestamp::now();
+    let shape = &surroundings.plan.shapes[run.shape as usize];
+    let (sender, samples) = channel();
+    let sampler = match Sampler::start(began, sender) {
+        Ok(sampler) => sampler,
+        Err(error) => return End::Unwritable(format!("cannot start the sampler: {error}")),
+    };
+    let mut once = Once {
+        surroundings,
+        run,
+        shape,
+        fleet,
+        writer,
+        watcher,
+        sampler,
+        samples,
+        stop: Stop::default(),
+        began,
+        doubts: Vec::new(),
+        version: String::new(),
+    };
+    let result = once.all();
+    let (doubts, version) = (std::mem::take(&mut once.doubts), std::mem::take(&mut once.version));
+    let unwritten = once.write_samples().err();
+    once.fleet.end_run();
+    let (status, reason) = match result {
+        Ok(()) => (Status::Valid, String::new()),
+        Err(Fault::Run(reason)) => (Status::Failed, reason),
+        Err(Fault::Interrupted) => return End::Interrupted,
+        Err(Fault::Results(fault)) => return End::Unwritable(fault),
+    };
+    match unwritten {
+        Some(fault) => End::Unwritable(fault),
+        None => End::Done(RunRecord {
+            status,
+            reason,
+            doubts,
+            started_at,
+            elapsed: began.elapsed(),
+            server_version: version,
+        }),
+    }
+}
+
+enum Fault {
+    /// The run failed; the next one may not.
+    Run(String),
+    Interrupted,
+    Results(String),
+}
+
+impl From<NotUp> for Fault {
+    fn from(fault: NotUp) -> Fault {
+        match fault {
+            NotUp::Interrupted => Fault::Interrupted,
+            NotUp::Fault(fault) => Fault::Run(fault),
+        }
+    }
+}
+
+struct Once<'a, 'w, 'p> {
+    surroundings: &'a Surroundings<'a>,
+    run: &'a RunPlan,
+    shape: &'a Shape,
+    fleet: &'a mut Fleet,
+    writer: &'a mut RunWriter<'w, 'p>,
+    watcher: &'a mut dyn Watcher,
+    sampler: Sampler,
+    samples: Receiver<Sample>,
+    stop: Stop,
+    began: Instant,
+    doubts: Vec<String>,
+    version: String,
+}
+
+impl<'a> Once<'a, '_, '_> {
+    fn all(&mut self) -> Result<(), Fault> {
+        let entry = self.entry()?;
+        let spec = (entry.spec)();
+        self.fleet.retire_for(self.shape);
+        let places = self.fleet.reserve(self.shape).map_err(Fault::Run)?;
+        self.fleet.watch(&self.sampler);
+        let directory = self.fleet.directory("store").map_err(Fault::Run)?;
+        let run_directory = self.writer.directory().path().to_owned();
+        let mut context = Context::new(places, &run_directory);
+        let resolved = target::resolve(&self.shape.target, spec, &directory, &context).map_err(Fault::Run)?;
+        let driver = self.start(entry, spec, &resolved, &mut context)?;
+        self.writer.asked(&context.asked());
+        self.ask(spec, &*driver, &resolved)?;
+        let phases = self.shape.phases.clone();
+        for phase in &phases {
+            self.phase(spec, &*driver, &resolved, phase)?;
+        }
+        drop(driver);
+        super::fleet::remove(&directory);
+        Ok(())
+    }
+
+    fn entry(&self) -> Result<&'a DriverEntry, Fault> {
+        let name = &self.shape.target.driver;
+        find(self.surroundings.drivers, name).ok_or_else(|| Fault::Run(format!("this build has no driver `{name}`")))
+    }
+
+    /// Servers are up and the driver is open. A driver of servers opens first, since it says when they are ready.
+    fn start(
+        &mut self,
+        entry: &DriverEntry,
+        spec: &DriverSpec,
+        resolved: &Resolved,
+        context: &mut Context<'_>,
+    ) -> Result<Arc<dyn OpenDriver>, Fault> {
+        let open = || (entry.open)(resolved.target.clone()).map_err(|failure| Fault::Run(failure.message));
+        let early = match spec.store {
+            Store::Server { .. } => Some(open()?),
+            _ => None,
+        };
+        let logs = self.writer.server_logs().map_err(Fault::Results)?;
+        let watcher = &mut *self.watcher;
+        let mut step = |what: &str| watcher.step(what);
+        self.fleet.start(&mut Start {
+            shape: self.shape,
+            context,
+            drivers: self.surroundings.drivers,
+            driver: early.clone(),
+            target: &resolved.target,
+            logs: &logs,
+            interrupted: self.surroundings.interrupted,
+            sampler: &self.sampler,
+            step: &mut step,
+        })?;
+        match early {
+            Some(driver) => Ok(driver),
+            None => {
+                self.watcher.step(&format!("opening {}", spec.name));
+                open()
+            }
+        }
+    }
+
+    /// What the store says of itself. A store that does not answer here would not answer an operation.
+    fn ask(&mut self, spec: &DriverSpec, driver: &dyn OpenDriver, resolved: &Resolved) -> Result<(), Fault> {
+        let failed = |failure: crate::op::Failure| Fault::Run(failure.message);
+        let mut facts = Facts::default();
+        for endpoint in &resolved.target.endpoints {
+            let mut control = driver.control(endpoint).map_err(failed)?;
+            control.ready(QUESTION).map_err(failed)?;
+            let trip = control.round_trip(QUESTION).map_err(failed)?;
+            facts.round_trips.push((endpoint.label.clone(), trip.as_nanos() as u64));
+            if facts.version.is_empty() {
+                facts.version = control.version(QUESTION).map_err(failed)?;
+                facts.settings = control.settings(QUESTION).map_err(failed)?;
+                facts.durability = control.durability(QUESTION).map_err(failed)?;
+            }
+        }
+        facts.durability = facts.durability.or_else(|| (spec.durability)(&resolved.target.options));
+        if doubts::durability_weaker(self.shape.target.durability, facts.durability) {
+            doubts::add(&mut self.doubts, "durability_weaker");
+        }
+        self.version.clone_from(&facts.version);
+        self.writer.facts(&self.shape.target, spec, &facts);
+        Ok(())
+    }
+
+    fn phase(
+        &mut self,
+        spec: &DriverSpec,
+        driver: &dyn OpenDriver,
+        resolved: &Resolved,
+        phase: &PhasePlan,
+    ) -> Result<(), Fault> {
+        let endpoints: Vec<_> = phase.groups.iter().map(|group| resolved.endpoints_of(group)).collect();
+        let workloads = phase
+            .groups
+            .iter()
+            .map(|group| workload(&self.shape.target, phase, group))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(Fault::Run)?;
+        let plan = self.surroundings.plan;
+        let stop = self.stop.clone();
+        let run = PhaseRun {
+            phase,
+            driver,
+            endpoints: &endpoints,
+            workloads: &workloads,
+            blocking: spec.blocking(),
+            takes_all: matches!(spec.store, Store::Server { takes_all: true, .. }),
+            client: &plan.client,
+            connect_timeout: Duration::from_nanos(self.shape.target.connect_timeout_ns),
+            seed: plan.seed,
+            repeat: self.run.repeat,
+            deadline: self.deadline(),
+            stop: &stop,
+        };
+        let mut ear = Ear { once: self, phase };
+        let record = phase::run(&run, &mut ear).map_err(|failure| self.not_started(phase, &failure))?;
+        self.ended(spec, phase, &record)
+    }
+
+    fn not_started(&self, phase: &PhasePlan, failure: &crate::op::Failure) -> Fault {
+        match self.interrupted() {
+            true => Fault::Interrupted,
+            false => Fault::Run(format!("phase `{}` could not start: {}", phase.name, failure.message)),
+        }
+    }
+
+    fn ended(&mut self, spec: &DriverSpec, phase: &PhasePlan, record: &PhaseRecord) -> Result<(), Fault> {
+        self.sampler.sample_now();
+        self.write_samples().map_err(Fault::Results)?;
+        self.writer.phase(phase, record).map_err(|fault| Fault::Results(fault.to_string()))?;
+        self.watcher.phase_ended(record);
+        if doubts::client_limited(&spec.store, record) {
+            doubts::add(&mut self.doubts, "client_limited");
+        }
+        match &record.cut_short {
+            _ if self.interrupted() => Err(Fault::Interrupted),
+            Some(reason) => Err(Fault::Run(format!("phase `{}` was cut short: {reason}", phase.name))),
+            None => Ok(()),
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        match self.surroundings.plan.run_timeout_ns {
+            0 => None,
+            limit => Some(self.began + Duration::from_nanos(limit)),
+        }
+    }
+
+    fn interrupted(&self) -> bool {
+        self.surroundings.interrupted.load(Ordering::Relaxed)
+    }
+
+    fn write_samples(&mut self) -> Result<(), String> {
+        for sample in self.samples.try_iter() {
+            self.writer.sample(&sample).map_err(|fault| fault.to_string())?;
+        }
+        Ok(())
+    }
+}
+
+/// Hears a phase: writes its windows, tells the watcher, and asks to stop when it must end.
+struct Ear<'a, 'b, 'w, 'p> {
+    once: &'a mut Once<'b, 'w, 'p>,
+    phase: &'a PhasePlan,
+}
+
+impl Listener for Ear<'_, '_, '_, '_> {
+    fn window(&mut self, window: &WindowRecord) -> Result<(), String> {
+        self.once.watcher.window(window);
+        self.once.writer.window(self.phase, window).map_err(|fault| fault.to_string())
+    }
+
+    fn started(&mut self, stage: Stage) {
+        self.once.sampler.sample_now();
+        self.once.watcher.phase_started(self.phase, stage);
+    }
+
+    fn tick(&mut self) {
+        if self.once.interrupted() {
+            self.once.stop.ask("interrupted");
+        }
+        if let Some(dead) = self.once.fleet.dead() {
+            self.once.stop.ask(&dead);
+        }
+        if let Err(fault) = self.once.write_samples() {
+            self.once.stop.ask(&fault);
+        }
+        self.once.watcher.tick();
+    }
+}
+
+pub fn find<'a>(drivers: &'a [DriverEntry], name: &str) -> Option<&'a DriverEntry> {
+    drivers.iter().find(|entry| (entry.spec)().name == name)
+}
+
+/// The workload of a group: names of operations become verbs.
+fn workload(target: &TargetPlan, phase: &PhasePlan, group: &GroupPlan) -> Result<Arc<Prepared>, String> {
+    let verb = |name: &str| {
+        let own = target.operations.iter().position(|operation| operation.name == name);
+        own.map(|position| Verb::Custom(position as u16))
+            .or_else(|| Verb::built_in(name))
+            .ok_or_else(|| format!("phase `{}`: there is no operation `{name}`", phase.name))
+    };
+    let mix = group.mix.iter().map(|entry| Ok((verb(&entry.operation)?, entry.weight)));
+    let per_key = group.keys.uses_per_key.max(1);
+    let unlimited = group.operations.map_or(u64::MAX, |operations| operations.div_ceil(per_key));
+    let workload = GroupWorkload {
+        keys: group.keys.clone(),
+        values: group.values.clone(),
+        mix: mix.collect::<Result<_, String>>()?,
+        verify: group.verify,
+        keys_total: group.keys.count.unwrap_or(unlimited).max(1),
+    };
+    Prepared::with_custom(&workload, |position| {
+        let own = target.operations.get(usize::from(position));
+        own.is_some_and(|operation| operation.table.to_string().contains("$value"))
+    })
+}
+

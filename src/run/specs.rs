@@ -1,0 +1,120 @@
+//! From a server's plan to the plain specification that the server module starts: every string rendered, every path known.
+
+use super::context::{Context, Place};
+use crate::plan::{FileContent, FilePlan, Ready, ServerPlan};
+use crate::server::{self, FileSpec, MissingProgram, ReadySpec, ServerSpec, StopSignal};
+use crate::template::{RunContext, Text};
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Errors are sentences that name the server.
+pub fn server_spec(plan: &ServerPlan, place: &Place, context: &mut Context<'_>, log: &Path) -> Result<ServerSpec, String> {
+    context.enter(&plan.name);
+    let context = &*context;
+    let named = |fault: String| format!("server `{}`: {fault}", plan.name);
+    Ok(ServerSpec {
+        name: plan.name.clone(),
+        instance: 1,
+        instances: 1,
+        command: texts(&plan.command, context).map_err(named)?,
+        files: plan.files.iter().map(|file| file_spec(file, context)).collect::<Result<_, _>>().map_err(named)?,
+        setup: plan.setup.iter().map(|command| texts(command, context)).collect::<Result<_, _>>().map_err(named)?,
+        environment: environment(plan, context).map_err(named)?,
+        user: Some(plan.user.clone()).filter(|user| !user.is_empty()),
+        cpus: cpus(&plan.cpus).map_err(named)?,
+        working_directory: plan
+            .working_directory
+            .as_ref()
+            .map(|text| text.render(context).map(|path| place.directory.join(path)))
+            .transpose()
+            .map_err(named)?,
+        directory: place.directory.clone(),
+        log: log.to_owned(),
+        ready: ready(&plan.ready, place, context).map_err(named)?,
+        ready_timeout: Duration::from_nanos(plan.ready_timeout_ns),
+        setup_timeout: Duration::from_nanos(plan.setup_timeout_ns),
+        stop_signal: StopSignal::parse(&plan.stop_signal).map_err(named)?,
+        stop_timeout: Duration::from_nanos(plan.stop_timeout_ns),
+        install: plan.install.clone(),
+        requires: plan.requires.clone(),
+    })
+}
+
+/// The first program that a server of these needs and that is not installed; known before anything starts.
+pub fn missing_program(servers: &[Arc<ServerPlan>]) -> Option<MissingProgram> {
+    let places: BTreeMap<String, Place> = servers.iter().map(|plan| (plan.name.clone(), nowhere(plan))).collect();
+    let mut context = Context::new(places, Path::new("/"));
+    servers.iter().find_map(|plan| {
+        // A template that cannot be rendered yet (a variable that is not set) is the run's own fault, not a missing program.
+        let spec = server_spec(plan, &nowhere(plan), &mut context, Path::new("/")).ok()?;
+        server::missing_program(&spec)
+    })
+}
+
+fn nowhere(plan: &ServerPlan) -> Place {
+    Place {
+        directory: PathBuf::from("/nonexistent"),
+        ports: plan.ports.iter().map(|port| (port.name.clone(), port.fixed.unwrap_or(1))).collect(),
+    }
+}
+
+pub fn texts(texts: &[Text], context: &dyn RunContext) -> Result<Vec<String>, String> {
+    texts.iter().map(|text| text.render(context)).collect()
+}
+
+fn environment(plan: &ServerPlan, context: &dyn RunContext) -> Result<Vec<(String, String)>, String> {
+    let rendered = |(name, value): (&String, &Text)| Ok((name.clone(), value.render(context)?));
+    plan.environment.iter().map(rendered).collect()
+}
+
+fn file_spec(file: &FilePlan, context: &dyn RunContext) -> Result<FileSpec, String> {
+    let content = match &file.content {
+        FileContent::Text(text) => server::FileContent::Text(text.render(context)?),
+        FileContent::Copy { absolute, .. } => server::FileContent::Copy(absolute.clone()),
+    };
+    Ok(FileSpec { path: PathBuf::from(&file.path), content })
+}
+
+fn ready(ready: &Ready, place: &Place, context: &dyn RunContext) -> Result<ReadySpec, String> {
+    let address = |name: &str| {
+        let port = place.ports.get(name).ok_or_else(|| format!("`ready` names port `{name}`, which it has not"))?;
+        Ok::<_, String>(SocketAddr::from((Ipv4Addr::LOCALHOST, *port)))
+    };
+    Ok(match ready {
+        Ready::Tcp(port) => ReadySpec::Tcp(address(port)?),
+        Ready::Http(path) => ReadySpec::Http { address: address("main")?, path: path.clone() },
+        Ready::Log(pattern) => {
+            ReadySpec::Log(regex::Regex::new(pattern).map_err(|fault| format!("`ready`: {fault}"))?)
+        }
+        Ready::Command(command) => ReadySpec::Command(texts(command, context)?),
+        Ready::Driver => ReadySpec::Driver,
+    })
+}
+
+/// `0-1,3` as taskset takes it.
+fn cpus(list: &str) -> Result<Vec<usize>, String> {
+    let wrong = |part: &str| format!("`cpus`: `{part}` is no CPU or range of CPUs, as in \"0-1,3\"");
+    let mut cpus = Vec::new();
+    for part in list.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let first: usize = first.trim().parse().map_err(|_| wrong(part))?;
+        let last: usize = last.trim().parse().map_err(|_| wrong(part))?;
+        cpus.extend(first..=last);
+    }
+    Ok(cpus)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cpus;
+
+    #[test]
+    fn cpus_are_read_as_taskset_reads_them() {
+        assert_eq!(cpus("0-2, 5"), Ok(vec![0, 1, 2, 5]));
+        assert_eq!(cpus(""), Ok(vec![]));
+        assert!(cpus("a").is_err());
+    }
+}
