@@ -498,4 +498,21 @@ mod tests {
         let (number, _) = ArgumentTemplate::parse_all(["$key", "$mod(0)"]).unwrap_err();
         assert_eq!(number, 1);
     }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_a_template_or_a_fault_inside_it(
+            text in "([a-z$(),0-9 é'-]|\\$key|\\$random\\(1|\\$mod\\(){0,12}"
+        ) {
+            match ArgumentTemplate::parse(&text) {
+                Ok(template) => {
+                    let _ = template.split_placeholders();
+                    let mut out = Vec::new();
+                    template.write(&operation(), &mut out);
+                    proptest::prop_assert!(text.contains('$') || out == text.as_bytes());
+                }
+                Err(fault) => proptest::prop_assert!(text.get(fault.start..fault.end).is_some()),
+            }
+        }
+    }
 }

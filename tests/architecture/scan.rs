@@ -274,7 +274,7 @@ fn item_length(item: &str) -> usize {
             '}' => depth -= 1,
             _ => {}
         }
-        let ends = c == '}' && depth == 0 || c == ';' && depth == 0;
+        let ends = (c == ';' || c == '}') && depth == 0;
         // The end of what encloses the item, where it was a field or a variant.
         if ends || depth < 0 {
             return at + usize::from(depth >= 0);
