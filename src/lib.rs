@@ -10,7 +10,7 @@
 //! The vocabulary, one idea one word: a *scenario* is a TOML file; its *sweep* is a product of *axes*, whose points, times
 //! the *repeats*, are the *runs*. A run drives one *target* (a store, by one *driver*) through *phases*; a phase has
 //! *groups* of client *threads*, each with a *session* of its own; a *worker* is an OS thread that carries sessions.
-//! Results come in *windows* of time. `tests/architecture.rs` holds who may import whom.
+//! Results come in *windows* of time. `tests/architecture` holds who may import whom.
 
 pub mod arguments;
 pub mod cli;

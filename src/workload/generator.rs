@@ -142,7 +142,8 @@ impl Generator {
         let number = self.keys.number(index, self.key_base);
         // A key is never empty, so an empty one is that of a new operation.
         if operation.key_index != number || operation.key.is_empty() {
-            self.format.write(number, &mut operation.key);
+            let held = operation.key_index;
+            self.format.write(number, held, &mut operation.key);
             operation.key_index = number;
             operation.value.clear();
         }
@@ -153,6 +154,13 @@ impl Generator {
             values.write(self.value_base, number, &mut operation.value);
         }
     }
+}
+
+/// Keys that a group uses, for `GroupWorkload::keys_total`: the specification's count, else as many as its operations
+/// (of one pass) need, else, by duration, no limit.
+pub fn keys_total(keys: &KeySpec, operations: Option<u64>) -> u64 {
+    let needed = operations.map(|operations| operations.div_ceil(keys.uses_per_key.max(1)));
+    keys.count.or(needed).unwrap_or(u64::MAX)
 }
 
 /// Whether an operation writes the value. Of the user's own it is not known here, so they are taken to.
@@ -405,6 +413,17 @@ mod tests {
             seen.insert(reused.slot);
         }
         assert_eq!(seen.len(), 3);
+    }
+
+    #[test]
+    fn keys_are_as_many_as_said_or_as_the_operations_need() {
+        let mut keys = workload(KeyDistribution::Sequential, &[]).keys;
+        assert_eq!(keys_total(&keys, Some(10)), 500);
+        keys.count = None;
+        keys.uses_per_key = 10;
+        assert_eq!(keys_total(&keys, Some(10_000)), 1_000);
+        assert_eq!(keys_total(&keys, Some(10_001)), 1_001);
+        assert_eq!(keys_total(&keys, None), u64::MAX);
     }
 
     #[test]

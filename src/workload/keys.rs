@@ -17,6 +17,8 @@ pub struct KeyFormatter {
     digest: Digest,
     /// The formatted key, where it is digested.
     plain: Vec<u8>,
+    /// The number that `plain` holds; none while it is empty.
+    plain_number: u64,
 }
 
 /// A format, split at its number.
@@ -36,30 +38,31 @@ impl KeyFormatter {
             format: Format::parse(&spec.format)?,
             digest: spec.digest,
             plain: Vec::new(),
+            plain_number: 0,
         })
     }
 
-    /// Replaces what is in `key` by the key of a number.
-    pub fn write(&mut self, number: u64, key: &mut Vec<u8>) {
-        key.clear();
+    /// Replaces what is in `key` by the key of `number`. `key` is empty or holds that of `held`: the next number's key is
+    /// made of it by counting up, which costs a third of making it anew.
+    pub fn write(&mut self, number: u64, held: u64, key: &mut Vec<u8>) {
         match self.digest {
-            Digest::None => self.format.write(number, key),
+            Digest::None => self.format.write(number, held, key),
             Digest::Md5 => {
                 let digest = Md5::digest(self.plain(number));
-                digest.iter().for_each(|byte| push_hex(*byte, key));
+                write_hex(&digest, key);
             }
             Digest::Fnv1a => {
                 let mut hasher = FnvHasher::default();
                 hasher.write(self.plain(number));
-                let digest = hasher.finish().to_be_bytes();
-                digest.iter().for_each(|byte| push_hex(*byte, key));
+                write_hex(&hasher.finish().to_be_bytes(), key);
             }
         }
     }
 
     fn plain(&mut self, number: u64) -> &[u8] {
-        self.plain.clear();
-        self.format.write(number, &mut self.plain);
+        self.format
+            .write(number, self.plain_number, &mut self.plain);
+        self.plain_number = number;
         &self.plain
     }
 }
@@ -107,14 +110,38 @@ impl Format {
         }
     }
 
-    fn write(&self, number: u64, out: &mut Vec<u8>) {
+    fn write(&self, number: u64, held: u64, key: &mut Vec<u8>) {
+        if held.wrapping_add(1) == number && self.count_up(key) {
+            return;
+        }
         let mut digits = [0; 20];
         let digits = decimal(number, &mut digits);
-        out.extend_from_slice(&self.before);
         let padding = self.width.saturating_sub(digits.len());
-        out.resize(out.len() + padding, self.padding);
-        out.extend_from_slice(digits);
-        out.extend_from_slice(&self.after);
+        key.clear();
+        key.extend_from_slice(&self.before);
+        key.resize(key.len() + padding, self.padding);
+        key.extend_from_slice(digits);
+        key.extend_from_slice(&self.after);
+    }
+
+    /// Makes the next number's key of a key, unless the number gets longer; then the key is spoilt.
+    fn count_up(&self, key: &mut [u8]) -> bool {
+        let end = key.len().saturating_sub(self.after.len());
+        let Some(number) = key.get_mut(self.before.len()..end) else {
+            return false;
+        };
+        for digit in number.iter_mut().rev() {
+            match digit {
+                b'0'..=b'8' => {
+                    *digit += 1;
+                    return true;
+                }
+                b'9' => *digit = b'0',
+                // A space of the padding.
+                _ => return false,
+            }
+        }
+        false
     }
 }
 
@@ -154,13 +181,13 @@ pub(super) fn decimal(mut number: u64, buffer: &mut [u8; 20]) -> &[u8] {
     }
 }
 
-fn push_hex(byte: u8, out: &mut Vec<u8>) {
+fn write_hex(bytes: &[u8], out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let pair = [
-        DIGITS[usize::from(byte >> 4)],
-        DIGITS[usize::from(byte & 15)],
-    ];
-    out.extend_from_slice(&pair);
+    out.resize(bytes.len() * 2, 0);
+    for (pair, byte) in out.chunks_exact_mut(2).zip(bytes) {
+        pair[0] = DIGITS[usize::from(byte >> 4)];
+        pair[1] = DIGITS[usize::from(byte & 15)];
+    }
 }
 
 #[cfg(test)]
@@ -168,7 +195,7 @@ mod tests {
     use super::*;
     use crate::workload::spec::KeyDistribution;
 
-    fn key(format: &str, digest: Digest, number: u64) -> String {
+    fn formatter(format: &str, digest: Digest) -> KeyFormatter {
         let spec = KeySpec {
             format: format.to_owned(),
             digest,
@@ -176,11 +203,32 @@ mod tests {
             uses_per_key: 1,
             distribution: KeyDistribution::Sequential,
         };
-        let mut key = b"what was there before".to_vec();
-        let mut formatter = KeyFormatter::new(&spec).unwrap();
-        formatter.write(0, &mut key);
-        formatter.write(number, &mut key);
+        KeyFormatter::new(&spec).unwrap()
+    }
+
+    fn key(format: &str, digest: Digest, number: u64) -> String {
+        let mut formatter = formatter(format, digest);
+        let mut key = Vec::new();
+        formatter.write(7, 0, &mut key);
+        formatter.write(number, 7, &mut key);
         String::from_utf8(key).unwrap()
+    }
+
+    #[test]
+    fn counting_up_gives_the_same_keys_as_formatting() {
+        for format in ["user%04d", "9%d9", "%6d|", "%d", "%02d-9"] {
+            for digest in [Digest::None, Digest::Md5, Digest::Fnv1a] {
+                let mut counting = formatter(format, digest);
+                let mut counted = Vec::new();
+                counting.write(0, u64::MAX, &mut counted);
+                for number in 1..12_000 {
+                    counting.write(number, number - 1, &mut counted);
+                    let mut made = Vec::new();
+                    formatter(format, digest).write(number, 0, &mut made);
+                    assert_eq!(counted, made, "{format} of {number}");
+                }
+            }
+        }
     }
 
     #[test]
@@ -230,5 +278,15 @@ mod tests {
             assert!(error.contains(expected), "{format}: {error}");
         }
         assert_eq!(check_format("%%%d"), Ok(()));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_format_is_refused_or_makes_a_key(format in "[a-z%0-9d é]{0,12}", number: u64) {
+            if check_format(&format).is_ok() {
+                let key = key(&format, Digest::None, number);
+                proptest::prop_assert!(key.contains(&number.to_string()));
+            }
+        }
     }
 }
