@@ -40,6 +40,14 @@ fn an_acknowledged_write_survives_a_kill_where_os_is_claimed() {
 }
 
 #[test]
+fn a_full_disk_is_a_failure_with_its_code() {
+    kit::tells_a_full_disk::<Sqlite>(
+        "driver::sqlite::tests::a_full_disk_is_a_failure_with_its_code",
+        &[],
+    );
+}
+
+#[test]
 fn a_directory_that_cannot_be_made_is_a_client_failure() {
     kit::refuses_a_file_for_a_directory::<Sqlite>();
 }
