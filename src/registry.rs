@@ -7,6 +7,8 @@ pub const DRIVERS: &[DriverEntry] = &[
     DriverEntry::of::<crate::driver::null::Null>(),
     #[cfg(feature = "redb")]
     DriverEntry::of::<crate::driver::redb::Redb>(),
+    #[cfg(feature = "sqlite")]
+    DriverEntry::of::<crate::driver::sqlite::Sqlite>(),
     #[cfg(feature = "fjall")]
     DriverEntry::of::<crate::driver::fjall::Fjall>(),
 ];

@@ -393,6 +393,61 @@ fn write_until_killed<D: Driver>(directory: &Path, said: &[(&str, &str)]) -> ! {
     panic!("the parent should have killed this process");
 }
 
+/// Goal: a full disk is a failure with the code `ENOSPC`, and no panic. Method: the test starts itself again in a mount
+/// namespace of its own, on a file system of 8 MiB that goes with the namespace. Where the machine allows no
+/// namespaces this says so and shows nothing.
+pub fn tells_a_full_disk<D: Driver>(test: &str, said: &[(&str, &str)]) {
+    if let Ok(directory) = std::env::var(CHILD) {
+        write_until_full::<D>(&Path::new(&directory).join("store"), said);
+        return;
+    }
+    let private = tempfile::tempdir().expect("a private directory");
+    let script = "mount -t tmpfs -o size=8m none \"$1\" && echo mounted && exec \"$2\" --exact \"$3\" --nocapture";
+    let output = std::process::Command::new("unshare")
+        .args(["--map-root-user", "--mount", "sh", "-c", script, "sh"])
+        .arg(private.path())
+        .arg(std::env::current_exe().expect("this test"))
+        .arg(test)
+        .env(CHILD, private.path())
+        .output();
+    let Ok(output) = output else {
+        eprintln!("SKIPPED: there is no program `unshare`");
+        return;
+    };
+    let text = String::from_utf8_lossy(&output.stdout);
+    if !text.contains("mounted") {
+        eprintln!("SKIPPED: no file system can be mounted here");
+        return;
+    }
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success() && text.contains("the disk is full"),
+        "{text}{errors}"
+    );
+}
+
+fn write_until_full<D: Driver>(directory: &Path, said: &[(&str, &str)]) {
+    let driver = D::open(target::<D>(directory, said)).expect("the store opens");
+    let mut session = session(&driver);
+    // Nothing that a store could compress.
+    let value: Vec<u8> = (0..50_000u64)
+        .map(|i| {
+            (i.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+                .rotate_left(29)
+                .wrapping_mul(i)
+                >> 56) as u8
+        })
+        .collect();
+    let written = (0..1_000u32)
+        .map(|i| run(&mut session, Verb::Set, &i.to_be_bytes(), &value))
+        .find(|outcome| *outcome != Outcome::Done);
+    let failure = failed(written.expect("50 MB do not fit"));
+    assert_eq!(failure.class, ErrorClass::Client, "{failure}");
+    assert_eq!(failure.code, "ENOSPC", "{failure}");
+    assert!(!failure.broken);
+    println!("the disk is full");
+}
+
 /// Opening on a path where a file stands fails as the client's fault, without a panic.
 pub fn refuses_a_file_for_a_directory<D: Driver>() {
     let file = tempfile::NamedTempFile::new().expect("a file");

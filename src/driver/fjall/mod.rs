@@ -16,6 +16,7 @@ use fjall::{
     CompressionType, Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, PersistMode,
 };
 use std::hash::{Hash, Hasher};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const KEYSPACE: &str = "dbbench";
@@ -50,10 +51,7 @@ impl Driver for Fjall {
     fn open(target: Target) -> Result<Self, Failure> {
         make_directory(&target.directory)?;
         let options = &target.options;
-        let database = Database::builder(target.directory.join("dbbench.fjall"))
-            .cache_size(options.size("cache_size").unwrap_or_default())
-            .open()
-            .map_err(failure)?;
+        let database = open_database(&target.directory, options)?;
         let keyspace = database
             .keyspace(KEYSPACE, || keyspace_options(options))
             .map_err(failure)?;
@@ -86,12 +84,26 @@ impl Driver for Fjall {
     }
 }
 
-fn keyspace_options(options: &Options) -> KeyspaceCreateOptions {
-    let compression = match options.text("compression").as_deref() {
+fn open_database(directory: &Path, options: &Options) -> Result<Database, Failure> {
+    let mut builder = Database::builder(directory.join("dbbench.fjall"))
+        .cache_size(options.size("cache_size").unwrap_or_default());
+    if let Some(compression) = compression_of(options) {
+        builder = builder.journal_compression(compression);
+    }
+    builder.open().map_err(failure)
+}
+
+/// None = fjall's own choice.
+fn compression_of(options: &Options) -> Option<CompressionType> {
+    match options.text("compression").as_deref() {
         Some("lz4") => Some(CompressionType::Lz4),
         Some("none") => Some(CompressionType::None),
         _ => None,
-    };
+    }
+}
+
+fn keyspace_options(options: &Options) -> KeyspaceCreateOptions {
+    let compression = compression_of(options);
     let mut created = KeyspaceCreateOptions::default()
         .manual_journal_persist(options.text("persist").as_deref() == Some("none"));
     if let Some(compression) = compression {
@@ -302,6 +314,14 @@ mod tests {
         kit::survives_a_kill::<Fjall>(
             "driver::fjall::tests::an_acknowledged_write_survives_a_kill_where_os_is_claimed",
             &[("persist", "os")],
+        );
+    }
+
+    #[test]
+    fn a_full_disk_is_a_failure_with_its_code() {
+        kit::tells_a_full_disk::<Fjall>(
+            "driver::fjall::tests::a_full_disk_is_a_failure_with_its_code",
+            &[],
         );
     }
 

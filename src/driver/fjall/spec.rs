@@ -44,7 +44,8 @@ const OPTIONS: &[Row] = &[
     Row::new(
         "compression",
         Kind::Choice(&["default", "lz4", "none"]),
-        "How blocks are compressed: `default` is fjall's own choice (none on the two uppermost levels, LZ4 below).",
+        "How the journal, blocks and separated values are compressed: `default` is fjall's own choice (LZ4 for values of \
+         4 KiB and more in the journal, for separated values and for blocks below the two uppermost levels).",
     )
     .default("\"default\""),
     Row::new(

@@ -262,6 +262,14 @@ mod tests {
     }
 
     #[test]
+    fn a_full_disk_is_a_failure_with_its_code() {
+        kit::tells_a_full_disk::<Redb>(
+            "driver::redb::tests::a_full_disk_is_a_failure_with_its_code",
+            &[("cache_size", "1MiB")],
+        );
+    }
+
+    #[test]
     fn a_directory_that_cannot_be_made_is_a_client_failure() {
         kit::refuses_a_file_for_a_directory::<Redb>();
     }
