@@ -456,7 +456,7 @@ fn a_command_gives_its_standard_output_or_its_errors_and_leaves_nothing() {
         .into_iter()
         .filter(|&pid| pid != guard.pid())
         .collect();
-    // Those of the guard's own kind have the root in their command line.
+    // Guard and keepers have the root in their command line; a keeper ends a moment after its tree.
     assert!(
         within(Duration::from_secs(2), || living_with(&mark).len() <= 1),
         "{left:?}"

@@ -102,6 +102,7 @@ impl Holder {
         living_with(self.scratch.path().to_str().unwrap())
     }
 
+    /// No process within the limit, and no private root.
     fn expect_nothing_left(&self) {
         let nothing = within(LIMIT, || self.left().is_empty());
         assert!(nothing, "still alive: {}", describe(&self.left()));
@@ -192,8 +193,7 @@ fn no_server_is_left_when_dbbench_and_guard_are_killed_together() {
     holder.until("holding");
     kill(&guard);
     holder.kill();
-    let nothing = within(LIMIT, || holder.left().is_empty());
-    assert!(nothing, "still alive: {}", describe(&holder.left()));
+    holder.expect_nothing_left();
 }
 
 #[test]

@@ -165,7 +165,10 @@ impl Guard {
         let process = process.map_err(refused)?;
         let status = process.wait_exit(spec.limit, interrupted)?;
         process.end(ANSWER)?;
-        let last_lines = || files::last_lines(log, log_start);
+        let last_lines = || match files::last_lines(log, log_start) {
+            lines if lines.is_empty() && stderr.is_some() => files::last_lines(stdout, 0),
+            lines => lines,
+        };
         match status {
             Some(status) if status.success() => Ok(()),
             Some(status) => Err(CommandFault::Failed {
@@ -357,22 +360,24 @@ impl State {
     }
 
     fn hear(&mut self, event: Event) {
-        let (id, change): (u64, Box<dyn FnOnce(&mut Known)>) = match event {
-            Event::Up => return self.up = Some(Ok(())),
-            Event::CannotGuard { reason } => return self.up = Some(Err(reason)),
-            Event::Spawned { id, keeper, pid } => (
-                id,
-                Box::new(move |known| known.begun = Some(Ok((keeper, pid)))),
-            ),
+        match event {
+            Event::Up => self.up = Some(Ok(())),
+            Event::CannotGuard { reason } => self.up = Some(Err(reason)),
+            Event::Spawned { id, keeper, pid } => {
+                self.change(id, |known| known.begun = Some(Ok((keeper, pid))));
+            }
             Event::Refused { id, reason } => {
-                (id, Box::new(move |known| known.begun = Some(Err(reason))))
+                self.change(id, |known| known.begun = Some(Err(reason)));
             }
             Event::Exited { id, status } => {
-                let status = ExitStatus::from_raw(status);
-                (id, Box::new(move |known| known.exit = Some(status)))
+                self.change(id, |known| known.exit = Some(ExitStatus::from_raw(status)));
             }
-            Event::Ended { id } => (id, Box::new(|known| known.ended = true)),
-        };
+            Event::Ended { id } => self.change(id, |known| known.ended = true),
+        }
+    }
+
+    /// One that was dropped meanwhile is of no interest.
+    fn change(&mut self, id: u64, change: impl FnOnce(&mut Known)) {
         if let Some(known) = self.processes.get_mut(&id) {
             change(known);
         }

@@ -62,13 +62,13 @@ pub enum StartFault {
 pub enum CommandFault {
     #[error("`{command}`: {reason}")]
     Spawn { command: String, reason: String },
-    #[error("`{command}` {}{}", ending(*status), quoted(last_lines))]
+    #[error("`{command}` {}{}", ending(*status), printed(last_lines))]
     Failed {
         command: String,
         status: ExitStatus,
         last_lines: Vec<String>,
     },
-    #[error("`{command}` did not end within {}{}", format_duration(*within), quoted(last_lines))]
+    #[error("`{command}` did not end within {}{}", format_duration(*within), printed(last_lines))]
     TooLong {
         command: String,
         within: Duration,
@@ -107,6 +107,13 @@ pub(super) fn ending(status: ExitStatus) -> impl fmt::Display {
             Err(_) => format!("was killed by signal {number}"),
         },
         (None, None) => "ended".to_owned(),
+    }
+}
+
+fn printed(lines: &[String]) -> impl fmt::Display {
+    match lines.is_empty() {
+        true => "; it printed nothing".to_owned(),
+        false => format!("; it printed:\n    {}", lines.join("\n    ")),
     }
 }
 

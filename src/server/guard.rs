@@ -235,7 +235,7 @@ impl Guard {
                 // SAFETY: the descriptor is this process's own copy; `self` is never used again here.
                 unsafe { libc::close(self.dbbench.as_raw_fd()) };
                 // A panic must not unwind into the guard's loop, which would make this a second guard.
-                let run = AssertUnwindSafe(|| keeper::run(spawn, &theirs));
+                let run = AssertUnwindSafe(|| keeper::run(spawn, &theirs, &self.root));
                 let code = match std::panic::catch_unwind(run) {
                     Ok(Ok(())) => 0,
                     _ => 1,
@@ -252,7 +252,7 @@ impl Guard {
         };
         match scope {
             Scope::Main => signal_all(&Vec::from_iter(kept.main), signal),
-            Scope::Tree => signal_all(&living_descendants(kept.keeper), signal),
+            Scope::Tree => signal_tree(kept.keeper, signal),
         }
     }
 
@@ -288,6 +288,20 @@ impl Guard {
             std::thread::sleep(Duration::from_millis(u64::from(TICK_MS)));
         }
         private::remove(&self.root);
+    }
+}
+
+/// Once to each process; looked again for those forked meanwhile, so that a tree can be frozen as a whole.
+fn signal_tree(keeper: i32, signal: Signal) {
+    let mut told = Vec::new();
+    for _ in 0..5 {
+        let tree = living_descendants(keeper);
+        let new: Vec<i32> = tree.into_iter().filter(|pid| !told.contains(pid)).collect();
+        if new.is_empty() {
+            return;
+        }
+        signal_all(&new, signal);
+        told.extend(new);
     }
 }
 

@@ -5,6 +5,7 @@
 //! When the guard is gone (end of the socket) it ends its tree by itself. It takes no orders; signals come from the guard.
 
 use super::messages::{Account, Report, Spawn, send};
+use super::private;
 use super::tree::{kill_round, living_descendants, signal_all};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -26,8 +27,9 @@ use std::time::{Duration, Instant};
 /// How long a tree may take to end on TERM when the guard or dbbench is gone, before KILL.
 pub const GRACE: Duration = Duration::from_millis(1500);
 
-/// Runs in the forked child until the tree is empty. `guard` is the stream to the guard.
-pub fn run(spawn: &Spawn, guard: &UnixStream) -> io::Result<()> {
+/// Runs in the forked child until the tree is empty. `guard` is the stream to the guard; `root` is the private root, removed
+/// when the guard is gone: dbbench may be gone as well, and then nobody else would.
+pub fn run(spawn: &Spawn, guard: &UnixStream, root: &Path) -> io::Result<()> {
     prctl::set_child_subreaper(true)?;
     let _ = prctl::set_name(c"dbbench-keeper");
     let exits = SignalFd::with_flags(
@@ -41,7 +43,17 @@ pub fn run(spawn: &Spawn, guard: &UnixStream) -> io::Result<()> {
     };
     // When the guard is gone nobody reads this; the poll below sees that.
     let _ = send(guard, &Report::Spawned { pid: main });
-    attend(main, guard, &exits)
+    if attend(main, guard, &exits)? == End::Deserted {
+        private::remove(root);
+    }
+    Ok(())
+}
+
+#[derive(PartialEq)]
+enum End {
+    /// The tree ended while the guard lived.
+    Empty,
+    Deserted,
 }
 
 fn child_signal() -> SigSet {
@@ -51,12 +63,15 @@ fn child_signal() -> SigSet {
 }
 
 /// Waits for whatever happens first, an exit or the end of the guard, until no child is left.
-fn attend(main: i32, guard: &UnixStream, exits: &SignalFd) -> io::Result<()> {
+fn attend(main: i32, guard: &UnixStream, exits: &SignalFd) -> io::Result<End> {
     let mut deserted: Option<Instant> = None;
     loop {
         while let Ok(Some(_)) = exits.read_signal() {}
         if !reap(main, guard)? {
-            return Ok(());
+            return Ok(match deserted {
+                None => End::Empty,
+                Some(_) => End::Deserted,
+            });
         }
         match deserted {
             None => {

@@ -8,7 +8,7 @@ use super::files;
 use super::messages::{Scope, Spawn};
 use super::private;
 use super::ready::{self, Look};
-use super::spec::{MissingProgram, ServerSpec, StopSignal, account, missing_program};
+use super::spec::{ServerSpec, StopSignal, account, missing_program};
 use crate::op::Failure;
 use nix::sys::signal::Signal;
 use std::path::{Path, PathBuf};
@@ -97,6 +97,10 @@ impl Guard {
         let directory = &spec.directory;
         let fresh = is_fresh(directory);
         private::prepare(directory, None).map_err(|error| fault(directory, error))?;
+        let working = working_directory(spec);
+        if working.starts_with(absolute(directory)) {
+            private::prepare(&working, None).map_err(|error| fault(&working, error))?;
+        }
         files::write_all(directory, &spec.files).map_err(|(path, error)| fault(&path, error))?;
         private::prepare(directory, account.as_ref()).map_err(|error| fault(directory, error))?;
         if fresh && let Err(fault) = self.set_up(spec, interrupted) {
@@ -290,11 +294,5 @@ impl Running {
             killed_descendants,
             took: since.elapsed(),
         })
-    }
-}
-
-impl From<MissingProgram> for StartFault {
-    fn from(missing: MissingProgram) -> StartFault {
-        StartFault::Missing(missing)
     }
 }

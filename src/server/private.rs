@@ -164,7 +164,7 @@ mod tests {
         assert!(make(root.path()).is_err(), "a name is used once");
         let inner = root.subdirectory("redis", None).unwrap();
         std::fs::write(inner.join("dump"), b"x").unwrap();
-        std::fs::set_permissions(&inner, Permissions::from_mode(0)).unwrap();
+        std::fs::set_permissions(&inner, Permissions::from_mode(0o000)).unwrap();
         remove(root.path());
         assert!(!root.path().exists());
     }

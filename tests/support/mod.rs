@@ -1,5 +1,7 @@
 //! What the tests of managed servers share: a guard of the real program, specs of real servers, a look at /proc.
 
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
 use dbbench::op::Failure;
 use dbbench::server::{
     Guard, PortLease, PrivateRoot, ReadySpec, Running, ServerSpec, StartFault, StopSignal,
