@@ -101,6 +101,10 @@ fn holder(port: u16) -> Option<String> {
         .map(|inode| format!("socket:[{inode}]"))
         .collect();
     for entry in std::fs::read_dir("/proc").ok()?.flatten() {
+        // `self` is there as well, under its number.
+        let Some(pid) = entry.file_name().to_str()?.parse::<u32>().ok() else {
+            continue;
+        };
         let files = std::fs::read_dir(entry.path().join("fd"));
         let mut links = files.into_iter().flatten().flatten();
         let holds = links.any(|file| {
@@ -112,11 +116,7 @@ fn holder(port: u16) -> Option<String> {
         });
         if holds {
             let name = std::fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
-            return Some(format!(
-                " by pid {} ({})",
-                entry.file_name().display(),
-                name.trim_end()
-            ));
+            return Some(format!(" by pid {pid} ({})", name.trim_end()));
         }
     }
     None

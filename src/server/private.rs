@@ -174,8 +174,8 @@ mod tests {
         if !nix::unistd::geteuid().is_root() {
             return;
         }
-        // tempdir makes mode 0700.
         let base = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(base.path(), Permissions::from_mode(0o700)).unwrap();
         let root = PrivateRoot::in_directory(base.path());
         make(root.path()).unwrap();
         let fault = root.subdirectory("redis", Some("nobody")).unwrap_err();
