@@ -370,7 +370,7 @@ fn the_log_holds_every_window_and_adds_up_to_the_phase() {
     assert_eq!(starts, [base, base + std::time::Duration::from_secs(1)]);
 }
 
-/// Puts a file system of 128 KiB at `path`, for this thread alone; it goes with the thread.
+/// Puts a file system of 256 KiB at `path`, for this thread alone; it goes with the thread.
 fn mount_small_disk(path: &Path) -> Result<(), std::io::Error> {
     use std::ffi::CString;
     use std::os::unix::ffi::OsStrExt;
@@ -390,7 +390,7 @@ fn mount_small_disk(path: &Path) -> Result<(), std::io::Error> {
         libc::MS_REC | libc::MS_PRIVATE,
         c"",
     )?;
-    mount(c"tmpfs", path, 0, c"size=128k")
+    mount(c"tmpfs", path, 0, c"size=256k")
 }
 
 #[test]
@@ -402,7 +402,7 @@ fn a_full_disk_is_named_and_costs_only_the_run_it_came_in() {
             return;
         }
         let path = temporary.path().join("out");
-        let plan = fixture::plan_of(&[("n", &(0..1000).map(Into::into).collect::<Vec<_>>())], 1);
+        let plan = fixture::plan_of(&[("n", &(0..100).map(Into::into).collect::<Vec<_>>())], 1);
         let mut results = fixture::open(&path, &plan);
         let (failed, error) = (0..plan.runs.len())
             .find_map(|run| {
@@ -410,7 +410,7 @@ fn a_full_disk_is_named_and_costs_only_the_run_it_came_in() {
                     .err()
                     .map(|error| (run, error))
             })
-            .expect("1000 runs do not fit into 128 KiB");
+            .expect("100 runs do not fit into 256 KiB");
         assert!(failed > 1, "{failed}");
         assert!(error.to_string().contains("the disk is full"), "{error}");
         assert!(error.to_string().contains("/out/"), "{error}");
