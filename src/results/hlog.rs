@@ -7,7 +7,7 @@
 
 use super::ResultsError;
 use super::columns::counts_in_figures;
-use crate::measure::record::{Latencies, Stage, WindowRecord};
+use crate::measure::record::{Latencies, WindowRecord};
 use crate::plan::PhasePlan;
 use base64::Engine;
 use hdrhistogram::Histogram;
@@ -299,8 +299,8 @@ pub struct LogInterval {
     /// Wall clock where the log says a base or start time, else as the line has it.
     pub start: Duration,
     pub length: Duration,
-    /// Ends and sum are those of the histogram: exact ones stand in operations.csv.
-    pub latencies: Latencies,
+    /// (nanoseconds, count), as far apart as the histogram's buckets.
+    pub recorded: Vec<(u64, u64)>,
 }
 
 /// Reads a log line by line, for each line whose tag `wanted` accepts. Any HdrHistogram interval log will do.
@@ -336,7 +336,7 @@ pub fn read_intervals(
             tag: tag.to_owned(),
             start: base + line.start_timestamp(),
             length: line.duration(),
-            latencies: latencies_of(&histogram),
+            recorded: recorded(&histogram),
         });
     }
     Ok(())
@@ -345,18 +345,14 @@ pub fn read_intervals(
 /// All lines of each tag added up.
 pub fn read(path: &Path) -> Result<BTreeMap<String, Latencies>, ResultsError> {
     let mut merged: BTreeMap<String, Latencies> = BTreeMap::new();
-    read_intervals(
-        path,
-        |_| true,
-        |line| merged.entry(line.tag).or_default().add(&line.latencies),
-    )?;
+    let add = |line: LogInterval| add(merged.entry(line.tag).or_default(), &line.recorded);
+    read_intervals(path, |_| true, add)?;
     Ok(merged)
 }
 
-fn latencies_of(histogram: &Histogram<u64>) -> Latencies {
-    let mut latencies = Latencies::new();
-    for step in histogram.iter_recorded() {
-        let (value, count) = (step.value_iterated_to(), step.count_since_last_iteration());
+/// Adds what a line recorded. Ends and sum are then those of the histogram: exact ones stand in operations.csv.
+pub fn add(latencies: &mut Latencies, recorded: &[(u64, u64)]) {
+    for &(value, count) in recorded {
         latencies
             .histogram
             .record_n(value, count)
@@ -365,13 +361,41 @@ fn latencies_of(histogram: &Histogram<u64>) -> Latencies {
         latencies.max_ns = latencies.max_ns.max(value);
         latencies.sum_ns += u128::from(value) * u128::from(count);
     }
-    latencies
 }
 
-/// The stage's own kind of tag, for readers of one window.
-pub fn kind(stage: Stage, kind: &str) -> String {
-    match counts_in_figures(stage) {
-        true => kind.to_owned(),
-        false => format!("warmup_{kind}"),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two lines as YCSB and latte write them: with a legend and without tags, and with tags, base and start time.
+    const YCSB: &str = "#[Logging for: READ]\n#[Histogram log format version 1.3]\n\
+        #[StartTime: 1796071096.474 (seconds since epoch), Mon Nov 30 20:38:16 UTC 2026]\n\
+        \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n\
+        1.013,0.863,0.000,HISTFAAAABx42pNpmSzMwMDAyAABzFAaxmey/wBlAQA8yQJ9\n";
+    const LATTE: &str = "#[Logged with Latte 0.29.0]\n#[StartTime: 1796072330.225 (seconds since epoch)]\n\
+        #[BaseTime: 1796072330.225 (seconds since epoch)]\n#[MaxValueDivisor: 1000000.000]\n\
+        Tag=cycles,0.000,1.000,178.258,HISTFAAAAPV4nC2Pr0tDURTH3/fjhjzHQ2RJ1CBieIhBRMQgIgaRIWJYMhpEDCL+C4IYDLLw0sNgMFgsC2MYRPwzxLg0tqWx9Pa9bPfAOefec74/7vJDoxpFiqPJmZlWhTT3WhQH/clD61OcwwIpx8TUOGGdhKbIxBWndERbHDp+RSGeYNeDD3k/DeVFtGCLbpmLsNAu8Q+5zDnPElmJJjyLfJZbeqIr6gG0z7ustcc1Q/FVZiB+ZA8j8QYGb/AndljlkqqvqXOFBrZYI8cm4sBbYZsbtwlHpmPRm99yH1s8cZxZ4s7gFaLwhUexZsR9sFpnkwxPLDkGMvwy0Q==\n";
+
+    fn read_text(text: &str) -> BTreeMap<String, Latencies> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        read(file.path()).unwrap()
+    }
+
+    #[test]
+    fn logs_of_other_tools_are_read() {
+        let latte = read_text(LATTE);
+        // The log's own third column: 178.258 ms.
+        assert_eq!(latte["cycles"].max_ns / 1000, 178_257);
+        assert!(latte["cycles"].len() > 10);
+        assert!(read_text(YCSB)[""].is_empty());
+    }
+
+    #[test]
+    fn a_damaged_log_is_named() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "Tag=a,0.0,1.0,2.0,HISTFxyz\n").unwrap();
+        let error = read(file.path()).unwrap_err().to_string();
+        assert!(error.contains("is damaged"), "{error}");
     }
 }
