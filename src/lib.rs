@@ -12,6 +12,7 @@
 //! *groups* of client *threads*, each with a *session* of its own; a *worker* is an OS thread that carries sessions.
 //! Results come in *windows* of time. `tests/architecture.rs` holds who may import whom.
 
+pub mod arguments;
 pub mod cli;
 pub mod clock;
 pub mod diag;
@@ -20,6 +21,7 @@ pub mod engine;
 pub mod measure;
 pub mod op;
 pub mod plan;
+pub mod random;
 pub mod registry;
 pub mod results;
 pub mod rows;
