@@ -74,8 +74,7 @@ pub async fn handshake(
     let Stream::Tcp(stream) = connection.into_stream() else {
         return Err(refused("only TCP carries it".to_owned()));
     };
-    let name =
-        ServerName::try_from(host.to_owned()).map_err(|error| refused(error.to_string()))?;
+    let name = ServerName::try_from(host.to_owned()).map_err(|error| refused(error.to_string()))?;
     let stream = tokio_rustls::TlsConnector::from(config)
         .connect(name, stream)
         .await

@@ -1,6 +1,7 @@
 //! Operations of the user's own: any command, its arguments filled in per operation, its answer held against a pattern.
 
 use super::spec::command_of;
+use crate::arguments::ArgumentTemplate;
 use crate::driver::CustomOperation;
 use crate::driver::spec::OptionFault;
 use crate::op::{ErrorClass, Failure, Operation};
@@ -11,7 +12,7 @@ use serde_json::Map;
 /// A compiled operation.
 #[derive(Debug)]
 pub struct Custom {
-    arguments: Vec<Argument>,
+    arguments: Vec<ArgumentTemplate>,
     expect: Option<Regex>,
 }
 
@@ -84,14 +85,13 @@ fn compile(table: &Map<String, serde_json::Value>) -> Result<Custom, OptionFault
     }
     let expect = match expect {
         None => None,
-        Some(pattern) => Some(
-            Regex::new(&pattern).map_err(|error| fault("expect", error.to_string(), ""))?,
-        ),
+        Some(pattern) => {
+            Some(Regex::new(&pattern).map_err(|error| fault("expect", error.to_string(), ""))?)
+        }
     };
-    Ok(Custom {
-        arguments: command.iter().map(|text| Argument::parse(text)).collect(),
-        expect,
-    })
+    let arguments = ArgumentTemplate::parse_all(command.iter().map(String::as_str))
+        .map_err(|(_, wrong)| fault("command", wrong.message, &wrong.help))?;
+    Ok(Custom { arguments, expect })
 }
 
 /// The text of an answer: a list's elements on lines of their own, nothing for what is not there.

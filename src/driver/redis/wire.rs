@@ -33,7 +33,20 @@ pub fn push_length(out: &mut Vec<u8>, length: usize) {
 pub fn is_type(byte: u8) -> bool {
     matches!(
         byte,
-        b'+' | b'-' | b':' | b'$' | b'*' | b'_' | b'#' | b',' | b'(' | b'!' | b'=' | b'%' | b'~' | b'>' | b'|'
+        b'+' | b'-'
+            | b':'
+            | b'$'
+            | b'*'
+            | b'_'
+            | b'#'
+            | b','
+            | b'('
+            | b'!'
+            | b'='
+            | b'%'
+            | b'~'
+            | b'>'
+            | b'|'
     )
 }
 
@@ -161,7 +174,12 @@ mod tests {
         for answer in answers {
             let mut long = answer.to_vec();
             long.extend_from_slice(b"+NEXT\r\n");
-            assert_eq!(whole(&long), Some(answer.len()), "{}", answer.escape_ascii());
+            assert_eq!(
+                whole(&long),
+                Some(answer.len()),
+                "{}",
+                answer.escape_ascii()
+            );
             for cut in 0..answer.len() {
                 assert_eq!(whole(&answer[..cut]), None, "{}", answer.escape_ascii());
             }
