@@ -3,6 +3,7 @@
 //! Every test has a guard and a directory of its own and kills nothing but what it started. `servers_killed` has the tests in
 //! which dbbench or its guard is killed.
 
+#[path = "support/guarded.rs"]
 mod support;
 
 use dbbench::server::{

@@ -4,6 +4,7 @@
 //! Apache and a script that escapes into another session, says so, and waits. The test then kills what it wants to see
 //! killed, and looks for what is left by the ports and private paths that only this holder had.
 
+#[path = "support/guarded.rs"]
 mod support;
 
 use dbbench::server::{PortLease, ServerSpec};

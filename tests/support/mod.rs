@@ -1,177 +1,197 @@
-//! What the tests of managed servers share: a guard of the real program, specs of real servers, a look at /proc.
+//! Real servers for tests: started on a free port in a private directory, ready before they are handed out, ended by
+//! their process id when dropped.
+//!
+//! A program that is not installed is a visible skip for a user, and a failure where `CI` or `DBBENCH_REQUIRE_SERVERS`
+//! is set.
+#![allow(dead_code)]
 
-#![allow(dead_code, reason = "each test program uses a part of it")]
-
-use dbbench::op::Failure;
-use dbbench::server::{
-    Guard, PortLease, PrivateRoot, ReadySpec, Running, ServerSpec, StartFault, StopSignal,
-};
-use std::os::unix::fs::PermissionsExt;
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
-pub static NEVER: AtomicBool = AtomicBool::new(false);
-
-/// A short directory that every user may pass, removed at the end.
-pub fn scratch() -> tempfile::TempDir {
-    let directory = tempfile::Builder::new().prefix("t").tempdir().unwrap();
-    std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).unwrap();
-    directory
+/// What accepts connections once a server is ready.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Ready {
+    Port,
+    /// The unix socket `server.sock` in the private directory.
+    Socket,
+    Both,
 }
 
-pub fn guard(scratch: &Path) -> Guard {
-    let program = Path::new(env!("CARGO_BIN_EXE_dbbench"));
-    Guard::start_with(program, PrivateRoot::in_directory(scratch)).unwrap()
+/// A server of a test's own.
+pub struct TestServer {
+    child: Child,
+    pub port: u16,
+    directory: TempDir,
 }
 
-pub fn words(text: &str) -> Vec<String> {
-    text.split(' ').map(str::to_owned).collect()
-}
-
-/// A server of that name, its directory in the guard's private root, its log in `scratch`.
-pub fn spec(guard: &Guard, scratch: &Path, name: &str, command: Vec<String>) -> ServerSpec {
-    ServerSpec {
-        name: name.to_owned(),
-        instance: 1,
-        instances: 1,
-        command,
-        files: Vec::new(),
-        setup: Vec::new(),
-        environment: Vec::new(),
-        user: None,
-        cpus: Vec::new(),
-        working_directory: None,
-        directory: guard.private_root().path().join(name),
-        log: scratch.join(format!("{name}.log")),
-        ready: ReadySpec::Log(regex::Regex::new("^ready").unwrap()),
-        ready_timeout: Duration::from_secs(20),
-        setup_timeout: Duration::from_secs(20),
-        stop_signal: StopSignal::TERM,
-        stop_timeout: Duration::from_secs(10),
-        install: String::new(),
-        requires: Vec::new(),
-    }
-}
-
-pub fn shell(script: &str) -> Vec<String> {
-    ["sh", "-c", script].map(str::to_owned).to_vec()
-}
-
-pub fn memcached(guard: &Guard, scratch: &Path, port: &PortLease) -> ServerSpec {
-    let port = port.port();
-    let command = words(&format!(
-        "memcached -t 2 -m 64 -l 127.0.0.1 -p {port} -U 0 -u nobody -v"
-    ));
-    ServerSpec {
-        ready: ReadySpec::Tcp(([127, 0, 0, 1], port).into()),
-        install: "apt-get install memcached".to_owned(),
-        ..spec(guard, scratch, "memcached", command)
-    }
-}
-
-pub fn redis(guard: &Guard, scratch: &Path, port: &PortLease) -> ServerSpec {
-    let port = port.port();
-    let mut command = words(&format!(
-        "redis-server --port {port} --bind 127.0.0.1 --appendonly no --daemonize no --save"
-    ));
-    command.push(String::new());
-    ServerSpec {
-        ready: ReadySpec::Tcp(([127, 0, 0, 1], port).into()),
-        ..spec(guard, scratch, "redis", command)
-    }
-}
-
-/// Prefork: eight children as nobody; it leaves the group that it was started in.
-pub fn apache(guard: &Guard, scratch: &Path, port: &PortLease) -> ServerSpec {
-    let port = port.port();
-    let base = spec(guard, scratch, "apache", Vec::new());
-    let directory = base.directory.display().to_string();
-    let modules = "/usr/lib/apache2/modules";
-    let configuration = format!(
-        "ServerRoot {directory}\nPidFile {directory}/httpd.pid\nDefaultRuntimeDir {directory}\n\
-         Mutex file:{directory} default\nServerName localhost\nListen 127.0.0.1:{port}\n\
-         User nobody\nGroup nogroup\nErrorLog /dev/stderr\nLogLevel warn\n\
-         LoadModule mpm_prefork_module {modules}/mod_mpm_prefork.so\n\
-         LoadModule authz_core_module {modules}/mod_authz_core.so\n\
-         StartServers 8\nMinSpareServers 8\nMaxSpareServers 8\nDocumentRoot {directory}/www\n\
-         <Directory />\n  Require all granted\n</Directory>\n"
-    );
-    let text = |path: &str, text: String| dbbench::server::FileSpec {
-        path: path.into(),
-        content: dbbench::server::FileContent::Text(text),
-    };
-    ServerSpec {
-        command: words(&format!(
-            "/usr/sbin/apache2 -DNO_DETACH -f {directory}/httpd.conf -d {directory}"
-        )),
-        files: vec![
-            text("httpd.conf", configuration),
-            text("www/ping", "pong\n".to_owned()),
-        ],
-        ready: ReadySpec::Http {
-            address: ([127, 0, 0, 1], port).into(),
-            path: "/ping".to_owned(),
-        },
-        ..base
-    }
-}
-
-pub fn start(guard: &Guard, spec: &ServerSpec) -> Result<Running, StartFault> {
-    let mut no_driver = |_: Duration| Err::<(), Failure>(unexpected());
-    guard.start_server(spec, &mut no_driver, &NEVER)
-}
-
-fn unexpected() -> Failure {
-    Failure::new(dbbench::op::ErrorClass::Client, "no driver here")
-}
-
-/// Pids of living processes whose command line or working directory mentions `mark` (a private path or a port).
-pub fn living_with(mark: &str) -> Vec<i32> {
-    let entries = std::fs::read_dir("/proc").unwrap().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    pids.filter(|&pid| pid != std::process::id() as i32 && lives(pid) && mentions(pid, mark))
-        .collect()
-}
-
-fn mentions(pid: i32, mark: &str) -> bool {
-    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let directory = std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
-    String::from_utf8_lossy(&line).contains(mark) || directory.display().to_string().contains(mark)
-}
-
-/// A zombie does not.
-pub fn lives(pid: i32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ")
-        .is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
-}
-
-/// Looks every 20 ms until it holds; whether it did within the limit.
-pub fn within(limit: Duration, mut what: impl FnMut() -> bool) -> bool {
-    let since = Instant::now();
-    loop {
-        if what() {
-            return true;
+impl TestServer {
+    /// Starts `program`; `arguments` is told the port and the private directory. None where the program is
+    /// not installed.
+    pub fn start(
+        program: &str,
+        ready: Ready,
+        arguments: impl Fn(u16, &Path) -> Vec<String>,
+    ) -> Option<TestServer> {
+        if !installed(program) {
+            return None;
         }
-        if since.elapsed() > limit {
-            return false;
+        // Another process may take the port between its choice and its use.
+        for _ in 0..5 {
+            if let Some(server) = TestServer::attempt(program, ready, &arguments) {
+                return Some(server);
+            }
         }
-        std::thread::sleep(Duration::from_millis(20));
+        panic!("{program} does not get ready");
     }
-}
 
-/// The private roots in a directory.
-pub fn roots(scratch: &Path) -> Vec<PathBuf> {
-    let entries = scratch.read_dir().unwrap().flatten();
-    entries
-        .map(|entry| entry.path())
-        .filter(|path| {
-            path.file_name()
-                .unwrap()
-                .to_str()
-                .unwrap()
-                .starts_with("dbb-")
+    fn attempt(
+        program: &str,
+        ready: Ready,
+        arguments: &impl Fn(u16, &Path) -> Vec<String>,
+    ) -> Option<TestServer> {
+        let port = free_port();
+        let directory = tempfile::tempdir().expect("a private directory");
+        let log = std::fs::File::create(directory.path().join("log")).expect("a log file");
+        let errors = log.try_clone().expect("a second handle of the log");
+        let mut command = Command::new(program);
+        command
+            .args(arguments(port, directory.path()))
+            .current_dir(directory.path())
+            .stdin(Stdio::null())
+            .stdout(log)
+            .stderr(errors);
+        // SAFETY: only an async-signal-safe system call is made between fork and exec.
+        unsafe {
+            command.pre_exec(|| Ok(set_pdeathsig(Signal::SIGKILL)?));
+        }
+        let child = command.spawn().expect("the server starts");
+        let mut server = TestServer {
+            child,
+            port,
+            directory,
+        };
+        let deadline = Instant::now() + Duration::from_secs(15);
+        while Instant::now() < deadline {
+            if server.child.try_wait().expect("a child's state").is_some() {
+                return None;
+            }
+            let by_port = || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok();
+            let by_socket = || UnixStream::connect(server.socket()).is_ok();
+            if (ready == Ready::Socket || by_port()) && (ready == Ready::Port || by_socket()) {
+                return Some(server);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        None
+    }
+
+    pub fn redis(more: &[&str]) -> Option<TestServer> {
+        TestServer::start("redis-server", Ready::Both, |port, directory| {
+            let fixed = ["--save", "", "--bind", "127.0.0.1", "--dir"];
+            let mut arguments: Vec<String> = fixed.iter().map(|text| (*text).to_owned()).collect();
+            arguments.push(directory.display().to_string());
+            arguments.extend(["--unixsocket".to_owned(), "server.sock".to_owned()]);
+            if !more.contains(&"--port") {
+                arguments.extend(["--port".to_owned(), port.to_string()]);
+            }
+            let own = directory.display().to_string();
+            for argument in more {
+                let argument = argument.replace("{port}", &port.to_string());
+                arguments.push(argument.replace("{dir}", &own));
+            }
+            arguments
         })
-        .collect()
+    }
+
+    pub fn memcached(more: &[&str]) -> Option<TestServer> {
+        TestServer::start("memcached", Ready::Port, |port, _| {
+            let port = port.to_string();
+            let fixed = ["-u", "nobody", "-l", "127.0.0.1", "-U", "0", "-p", &port];
+            let all = fixed.iter().chain(more);
+            all.map(|text| (*text).to_owned()).collect()
+        })
+    }
+
+    /// memcached on a unix socket only.
+    pub fn memcached_socket() -> Option<TestServer> {
+        TestServer::start("memcached", Ready::Socket, |_, directory| {
+            let socket = directory.join("server.sock").display().to_string();
+            // As the user who owns the directory: another could not make its socket there.
+            ["-u", "root", "-s", &socket, "-a", "0777"]
+                .iter()
+                .map(|text| (*text).to_owned())
+                .collect()
+        })
+    }
+
+    /// Path of the unix socket, where the server has one.
+    pub fn socket(&self) -> PathBuf {
+        self.directory.path().join("server.sock")
+    }
+
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_raw(i32::try_from(self.child.id()).expect("a process id"))
+    }
+
+    /// Stops it where it stands, as a hung server does.
+    pub fn hang(&self) {
+        kill(self.pid(), Signal::SIGSTOP).expect("the server is there");
+    }
+
+    pub fn go_on(&self) {
+        kill(self.pid(), Signal::SIGCONT).expect("the server is there");
+    }
+
+    pub fn kill(&self) {
+        kill(self.pid(), Signal::SIGKILL).expect("the server is there");
+    }
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Whether a program can be found; says aloud where it cannot.
+pub fn installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    if std::env::split_paths(&path).any(|folder| folder.join(program).is_file()) {
+        return true;
+    }
+    let required = ["CI", "DBBENCH_REQUIRE_SERVERS"]
+        .iter()
+        .any(|name| std::env::var_os(name).is_some());
+    assert!(!required, "{program} is not installed");
+    eprintln!("SKIPPED: {program} is not installed");
+    false
+}
+
+/// A port that is free now, in the range that no outgoing connection takes one from.
+pub fn free_port() -> u16 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let step = NEXT.fetch_add(1, Ordering::Relaxed);
+        let number = std::process::id()
+            .wrapping_mul(7919)
+            .wrapping_add(step * 13);
+        let port = 20_000 + u16::try_from(number % 12_000).expect("a number below 12000");
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return port;
+        }
+    }
 }

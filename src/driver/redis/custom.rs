@@ -1,0 +1,137 @@
+//! Operations of the user's own: any command, its arguments filled in per operation, its answer held against a pattern.
+
+use super::spec::command_of;
+use crate::arguments::ArgumentTemplate;
+use crate::driver::CustomOperation;
+use crate::driver::spec::OptionFault;
+use crate::op::{ErrorClass, Failure, Operation};
+use redis::{Cmd, Value};
+use regex::bytes::Regex;
+use serde_json::Map;
+
+/// A compiled operation.
+#[derive(Debug)]
+pub struct Custom {
+    arguments: Vec<ArgumentTemplate>,
+    expect: Option<Regex>,
+}
+
+impl Custom {
+    pub fn compile(operation: &CustomOperation) -> Result<Custom, Failure> {
+        compile(&operation.table).map_err(|fault| {
+            let message = format!("operation {}: {}", operation.name, fault.message);
+            Failure::new(ErrorClass::Client, message)
+        })
+    }
+
+    /// Appends the request; `command` and `argument` are scratch that is reused.
+    pub fn write(
+        &self,
+        operation: &Operation,
+        command: &mut Cmd,
+        argument: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) {
+        command.clear();
+        for template in &self.arguments {
+            argument.clear();
+            template.write(operation, argument);
+            command.arg(argument.as_slice());
+        }
+        command.write_packed_command(out);
+    }
+
+    /// `unexpected_reply` where the answer's text does not match.
+    pub fn check(&self, text: &[u8]) -> Result<(), Failure> {
+        match &self.expect {
+            Some(expect) if !expect.is_match(text) => {
+                let shown = text[..text.len().min(60)].escape_ascii();
+                let message = format!("the answer `{shown}` does not match `{expect}`");
+                Err(Failure::new(ErrorClass::UnexpectedReply, message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub fn expects(&self) -> bool {
+        self.expect.is_some()
+    }
+}
+
+/// Faults of an operation's table that its rows cannot show.
+pub fn check(table: &Map<String, serde_json::Value>) -> Result<(), OptionFault> {
+    compile(table).map(|_| ())
+}
+
+fn compile(table: &Map<String, serde_json::Value>) -> Result<Custom, OptionFault> {
+    let fault = |key: &str, message: String, help: &str| OptionFault {
+        key: key.to_owned(),
+        message,
+        help: help.to_owned(),
+    };
+    let (command, expect) = command_of(table);
+    if command.first().is_none_or(|name| name.trim().is_empty()) {
+        let message = "a command begins with its name".to_owned();
+        return Err(fault("command", message, "command = [\"GET\", \"$key\"]"));
+    }
+    if command[0].contains(char::is_whitespace) && command.len() == 1 {
+        let words: Vec<String> = command[0]
+            .split_whitespace()
+            .map(|word| format!("\"{word}\""))
+            .collect();
+        let message = "every argument is a string of its own".to_owned();
+        let help = format!("command = [{}]", words.join(", "));
+        return Err(fault("command", message, &help));
+    }
+    let expect = match expect {
+        None => None,
+        Some(pattern) => {
+            Some(Regex::new(&pattern).map_err(|error| fault("expect", error.to_string(), ""))?)
+        }
+    };
+    let arguments = ArgumentTemplate::parse_all(command.iter().map(String::as_str))
+        .map_err(|(_, wrong)| fault("command", wrong.message, &wrong.help))?;
+    Ok(Custom { arguments, expect })
+}
+
+/// The text of an answer: a list's elements on lines of their own, nothing for what is not there.
+pub fn text_of(value: &Value) -> Vec<u8> {
+    let mut lines = Vec::new();
+    collect(value, &mut lines);
+    lines.join(&b'\n')
+}
+
+/// The first value of an answer as text.
+pub fn first_text(value: &Value) -> String {
+    let mut lines = Vec::new();
+    collect(value, &mut lines);
+    lines
+        .into_iter()
+        .next()
+        .map(|line| String::from_utf8_lossy(&line).into_owned())
+        .unwrap_or_default()
+}
+
+fn collect(value: &Value, lines: &mut Vec<Vec<u8>>) {
+    match value {
+        Value::Nil => lines.push(Vec::new()),
+        Value::Int(number) => lines.push(number.to_string().into_bytes()),
+        Value::BulkString(bytes) => lines.push(bytes.clone()),
+        Value::SimpleString(text) | Value::VerbatimString { text, .. } => {
+            lines.push(text.clone().into_bytes());
+        }
+        Value::Okay => lines.push(b"OK".to_vec()),
+        Value::Double(number) => lines.push(number.to_string().into_bytes()),
+        Value::Boolean(yes) => lines.push(yes.to_string().into_bytes()),
+        Value::Array(items) | Value::Set(items) => {
+            items.iter().for_each(|item| collect(item, lines));
+        }
+        Value::Push { data, .. } => data.iter().for_each(|item| collect(item, lines)),
+        Value::Map(pairs) => pairs.iter().for_each(|(name, value)| {
+            collect(name, lines);
+            collect(value, lines);
+        }),
+        Value::Attribute { data, .. } => collect(data, lines),
+        other => lines.push(format!("{other:?}").into_bytes()),
+    }
+}

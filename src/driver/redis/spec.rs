@@ -1,0 +1,278 @@
+//! What the redis driver is, as data: options, operations, endpoints.
+
+use crate::driver::net::endpoint::{Parts, decode};
+use crate::driver::spec::{
+    DriverSpec, Endpoint, EndpointFault, HeldIn, OptionFault, Options, Store, Transport,
+};
+use crate::op::Verb;
+use crate::rows::{Kind, Row};
+use serde_json::{Map, Value};
+
+const DEFAULT_PORT: u16 = 6379;
+const EXAMPLE: &str = "redis://127.0.0.1:6379/0";
+
+/// Databases a server may have at most; 16 unless it is configured otherwise.
+const LAST_DATABASE: i64 = 1_000_000;
+
+pub static SPEC: DriverSpec = DriverSpec {
+    name: "redis",
+    summary: "Redis and servers that speak its protocol (Valkey, KeyDB, Dragonfly), by TCP, TLS or unix socket",
+    options: OPTIONS,
+    check_options,
+    verbs: &Verb::BUILT_IN,
+    operation: OPERATION,
+    check_operation: super::custom::check,
+    pipeline: true,
+    store: Store::Server {
+        parse: parse_endpoint,
+        example: EXAMPLE,
+        takes_all: false,
+    },
+    sessions: "one connection per session",
+    durability: |_| None,
+    held_in: HeldIn::Memory,
+    library: "redis 1.8",
+};
+
+const OPTIONS: &[Row] = &[
+    Row::new(
+        "protocol",
+        Kind::Integer { min: 2, max: 3 },
+        "Version of the protocol, RESP2 or RESP3; the latter since Redis 6.",
+    )
+    .default("2"),
+    Row::new(
+        "database",
+        Kind::Integer {
+            min: 0,
+            max: LAST_DATABASE,
+        },
+        "Number of the database, where the endpoint names none.",
+    )
+    .default("0"),
+    Row::new(
+        "username",
+        Kind::Text,
+        "User to log in as, where the endpoint names none; needs Redis 6.",
+    ),
+    Row::new(
+        "password",
+        Kind::Text,
+        "Password, where the endpoint has none; best `{{ secret('NAME') }}`.",
+    ),
+    Row::new(
+        "client_name",
+        Kind::Text,
+        "Name that `CLIENT LIST` shows for each connection.",
+    )
+    .default("\"dbbench\""),
+    Row::new(
+        "scan_count",
+        Kind::Integer {
+            min: 1,
+            max: 1_000_000,
+        },
+        "Keys that one `scan` asks for (COUNT); each scan goes on where the session's last one ended.",
+    )
+    .default("10"),
+    Row::new(
+        "tls_ca",
+        Kind::Path,
+        "PEM file of the authorities to trust on `rediss://`; the system's without one.",
+    ),
+    Row::new(
+        "tls_insecure",
+        Kind::Bool,
+        "Trust any certificate on `rediss://`.",
+    )
+    .default("false"),
+];
+
+const OPERATION: &[Row] = &[
+    Row::new(
+        "command",
+        Kind::List(&Kind::Text),
+        "The command and its arguments, each a string: `[\"LPUSH\", \"list-$mod(10)\", \"$value\"]`.",
+    )
+    .required(),
+    Row::new(
+        "expect",
+        Kind::Regex,
+        "What the answer's text must match; a list's elements stand on lines of their own.",
+    ),
+];
+
+fn check_options(options: &Options) -> Result<(), OptionFault> {
+    if options.is_set("username") && !options.is_set("password") {
+        return Err(OptionFault {
+            key: "username".to_owned(),
+            message: "a user name without a password logs in nobody".to_owned(),
+            help: "password = \"{{ secret('REDIS_PASSWORD') }}\"".to_owned(),
+        });
+    }
+    if options.is_set("tls_ca") && options.bool("tls_insecure") {
+        return Err(OptionFault {
+            key: "tls_ca".to_owned(),
+            message: "with `tls_insecure` no authority is asked".to_owned(),
+            help: "tls_insecure = false".to_owned(),
+        });
+    }
+    Ok(())
+}
+
+/// What an endpoint says beside its address.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Login {
+    pub tls: bool,
+    pub username: Option<String>,
+    pub password: Option<String>,
+    pub database: Option<i64>,
+}
+
+pub fn parse_endpoint(text: &str) -> Result<Endpoint, EndpointFault> {
+    parse(text).map(|(endpoint, _)| endpoint)
+}
+
+/// Reads `redis://`, `rediss://` (TLS), `redis+unix://` and `unix://`.
+pub fn parse(text: &str) -> Result<(Endpoint, Login), EndpointFault> {
+    let parts = Parts::of(text).map_err(|fault| EndpointFault {
+        help: EXAMPLE.to_owned(),
+        ..fault
+    })?;
+    let endpoint = match parts.scheme {
+        "redis" | "rediss" => parts.tcp(DEFAULT_PORT)?,
+        "redis+unix" | "unix" => parts.unix()?,
+        other => {
+            let message = format!("`{other}` is no scheme of the redis driver");
+            let help = "redis://, rediss://, redis+unix:// or unix://";
+            return Err(parts.fault(parts.scheme, message, help));
+        }
+    };
+    let login = login(&parts, matches!(endpoint.transport, Transport::Unix { .. }))?;
+    Ok((endpoint, login))
+}
+
+fn login(parts: &Parts<'_>, unix: bool) -> Result<Login, EndpointFault> {
+    let decoded = |part: Option<&str>| match part {
+        None | Some("") => Ok(None),
+        Some(part) => match decode(part) {
+            Some(text) => Ok(Some(text)),
+            None => Err(parts.fault(part, "a wrong percent code", "")),
+        },
+    };
+    let mut login = Login {
+        tls: parts.scheme == "rediss",
+        username: decoded(parts.user)?,
+        password: decoded(parts.password)?,
+        database: None,
+    };
+    let path = parts.path.trim_start_matches('/');
+    if !unix && !path.is_empty() {
+        login.database = Some(database(parts, path)?);
+    }
+    for (name, value) in &parts.query {
+        match *name {
+            "db" => login.database = Some(database(parts, value)?),
+            "user" => login.username = decoded(Some(value))?,
+            "pass" | "password" => login.password = decoded(Some(value))?,
+            other => {
+                let message = format!("`{other}` means nothing in an endpoint");
+                return Err(parts.fault(other, message, "db, user or password"));
+            }
+        }
+    }
+    Ok(login)
+}
+
+fn database(parts: &Parts<'_>, text: &str) -> Result<i64, EndpointFault> {
+    match text.parse() {
+        Ok(number) if (0..=LAST_DATABASE).contains(&number) => Ok(number),
+        _ => {
+            let message = format!("`{text}` is no database: a number from 0");
+            Err(parts.fault(text, message, EXAMPLE))
+        }
+    }
+}
+
+/// Reads the table of one of the user's operations: the command's parts and the pattern.
+pub fn command_of(table: &Map<String, Value>) -> (Vec<String>, Option<String>) {
+    let command = table
+        .get("command")
+        .and_then(Value::as_array)
+        .map(|parts| {
+            parts
+                .iter()
+                .map(|part| match part {
+                    Value::String(text) => text.clone(),
+                    other => other.to_string(),
+                })
+                .collect()
+        })
+        .unwrap_or_default();
+    let expect = table
+        .get("expect")
+        .and_then(Value::as_str)
+        .map(str::to_owned);
+    (command, expect)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endpoint_says_address_login_and_database() {
+        let (endpoint, login) = parse("redis://me:p%20w@10.0.0.1:7000/3").unwrap();
+        assert_eq!(endpoint.label, "10.0.0.1:7000");
+        assert_eq!(login.username.as_deref(), Some("me"));
+        assert_eq!(login.password.as_deref(), Some("p w"));
+        assert_eq!(login.database, Some(3));
+        assert!(!login.tls);
+        assert!(parse("rediss://host").unwrap().1.tls);
+    }
+
+    #[test]
+    fn a_password_may_stand_without_a_user() {
+        let (_, login) = parse("redis://:pw@host").unwrap();
+        assert_eq!((login.username, login.password), (None, Some("pw".into())));
+    }
+
+    #[test]
+    fn a_unix_socket_takes_its_database_from_the_query() {
+        let (endpoint, login) = parse("redis+unix:///run/redis.sock?db=1").unwrap();
+        assert_eq!(endpoint.label, "/run/redis.sock");
+        assert_eq!(login.database, Some(1));
+    }
+
+    #[test]
+    fn faults_point_at_the_wrong_part() {
+        let fault = parse("http://host:1").unwrap_err();
+        assert_eq!((fault.start, fault.end), (0, 4));
+        let fault = parse("redis://host:1/one").unwrap_err();
+        assert_eq!((fault.start, fault.end), (15, 18));
+        let fault = parse("redis://host:1?nodelay=1").unwrap_err();
+        assert_eq!((fault.start, fault.end), (15, 22));
+    }
+
+    #[test]
+    fn every_option_can_be_read() {
+        let options = Options::new(OPTIONS, Map::new());
+        assert_eq!(options.integer("protocol"), Some(2));
+        assert_eq!(options.integer("database"), Some(0));
+        assert_eq!(options.integer("scan_count"), Some(10));
+        assert_eq!(options.text("client_name").as_deref(), Some("dbbench"));
+        assert!(!options.bool("tls_insecure"));
+        for name in ["username", "password", "tls_ca"] {
+            assert_eq!(options.text(name), None);
+        }
+        assert_eq!(check_options(&options), Ok(()));
+    }
+
+    #[test]
+    fn a_user_without_password_is_refused() {
+        let mut values = Map::new();
+        values.insert("username".into(), "me".into());
+        let fault = check_options(&Options::new(OPTIONS, values)).unwrap_err();
+        assert_eq!(fault.key, "username");
+    }
+}

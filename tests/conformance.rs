@@ -1,0 +1,67 @@
+//! One suite for every driver, on its real store. A driver is one line at the end and a harness in its own file.
+
+#[path = "conformance/client.rs"]
+mod client;
+#[path = "conformance/facts.rs"]
+mod facts;
+#[path = "conformance/redis.rs"]
+mod redis;
+mod support;
+
+/// Makes a test of each fact.
+macro_rules! facts {
+    ($harness:ty: $($fact:ident),* $(,)?) => {
+        $(
+            #[test]
+            fn $fact() {
+                crate::facts::$fact::<$harness>();
+            }
+        )*
+    };
+}
+
+/// `conformance!(name, Harness)` for an embedded store, `conformance!(server name, Harness)` for a server.
+macro_rules! conformance {
+    (server $name:ident, $harness:ty) => {
+        conformance!($name, $harness, {
+            facts!($harness:
+                after_a_timeout_no_late_reply_is_read,
+                a_late_reply_belongs_to_its_own_connection,
+                a_reply_cut_off_anywhere_is_a_lost_connection,
+                a_reply_in_pieces_is_read_whole,
+                a_malformed_reply_is_told_at_once_and_breaks_the_session,
+                an_answer_nobody_asked_for_is_not_taken_for_the_next,
+                a_server_killed_under_an_operation_is_a_lost_connection,
+                a_refused_connection_is_a_failure_to_connect,
+                the_cold_side_keeps_to_its_limit,
+                a_reset_empties_the_store,
+                bytes_on_the_wire_are_counted,
+            );
+        });
+    };
+    ($name:ident, $harness:ty) => {
+        conformance!($name, $harness, {});
+    };
+    ($name:ident, $harness:ty, { $($more:tt)* }) => {
+        mod $name {
+            facts!($harness:
+                a_value_is_found_overwritten_and_deleted,
+                empty_and_large_values_come_back_whole,
+                any_byte_may_stand_in_a_value_and_where_allowed_in_a_key,
+                a_wrong_value_is_told_from_the_right_one,
+                insert_and_update_keep_to_their_conditions,
+                increments_add_up_and_begin_at_nothing,
+                read_modify_write_reads_and_writes,
+                a_batch_answers_in_its_order,
+                a_large_batch_does_not_lock_up,
+                what_it_cannot_do_is_never_a_success,
+                fifty_sessions_do_not_mix,
+            );
+            $($more)*
+        }
+    };
+}
+
+conformance!(server redis_resp2, crate::redis::Resp2);
+conformance!(server redis_resp3, crate::redis::Resp3);
+conformance!(server redis_unix, crate::redis::Unix);
