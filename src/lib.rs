@@ -25,7 +25,7 @@ pub mod random;
 pub mod registry;
 pub mod results;
 pub mod rows;
-// pub mod run;
+pub mod run;
 pub mod scenario;
 pub mod server;
 pub mod tables;
