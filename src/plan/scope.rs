@@ -133,6 +133,10 @@ impl<'s> Scope<'s> {
         self.vars.get(name).map(|var| var.mask)
     }
 
+    pub fn server_names(&self) -> Vec<String> {
+        self.servers.keys().cloned().collect()
+    }
+
     pub fn var_names(&self) -> Vec<String> {
         self.vars.keys().cloned().collect()
     }
@@ -428,7 +432,12 @@ impl<'s> Scope<'s> {
         let deferred = Deferred { template: text.to_owned(), values };
         let placeholders = Placeholders::new(&self.servers);
         let result = deferred.evaluate(&placeholders);
-        let result = result.and_then(|json| json_to_node(json, span));
+        let result = result.and_then(|json| json_to_node(json, span)).and_then(|node| match node.value {
+            TreeValue::Array(_) | TreeValue::Table(_) => {
+                Err("what waits for the run is a text or a number, no list and no table".to_owned())
+            }
+            _ => Ok(node),
+        });
         let asked = placeholders.asked();
         match result {
             Ok(node) => {
