@@ -3,6 +3,10 @@
 //! Knows sources, spans and how a message is drawn; nothing of what a scenario means. All files of a scenario (fragments,
 //! defaults, `--set` arguments) are joined into one `SourceMap`, so a span always points into the right one.
 
+mod render;
+
+pub use render::render;
+
 use std::path::{Path, PathBuf};
 
 /// Byte range in the joined text of a `SourceMap`; `Span::NONE` where there is no place to point at.

@@ -6,6 +6,7 @@ use super::check::{Place, Templates, check, unknown_key};
 use super::overrides::{self, Overrides};
 use super::read::Reader;
 use super::tree::Node;
+use super::validate::validate;
 use super::{merge, model};
 use crate::diag::{Diagnostics, SourceMap};
 use crate::driver::spec::DriverSpec;
@@ -77,25 +78,30 @@ fn finish(
     let mut root = merge::apply_quick(raw, overrides.quick);
     overrides::apply(&mut root, overrides, sources, diagnostics);
     merge::fill_defaults(&mut root, sources);
-    judge(&root, drivers, diagnostics);
+    judge(&root, sources, drivers, diagnostics);
     // What is wrong with or without `--quick` is told in any case, once.
     if !diagnostics.has_errors() {
         let mut other = other;
         merge::fill_defaults(&mut other, sources);
-        judge(&other, drivers, diagnostics);
+        judge(&other, sources, drivers, diagnostics);
     }
     let overrides = overrides.clone();
     (!diagnostics.has_errors()).then_some(Scenario { root, overrides })
 }
 
-fn judge(root: &Node, drivers: &[&'static DriverSpec], diagnostics: &mut Diagnostics) {
+fn judge(
+    root: &Node,
+    sources: &SourceMap,
+    drivers: &[&'static DriverSpec],
+    diagnostics: &mut Diagnostics,
+) {
     check(
         root,
         &Kind::Table(model::TOP),
         Templates::Allowed,
         diagnostics,
     );
-    let _ = drivers;
+    validate(root, sources, drivers, diagnostics);
 }
 
 /// Keys of `[quick]` itself; what they hold is checked merged.

@@ -14,6 +14,7 @@ pub mod read;
 pub mod source;
 pub mod tree;
 mod units_help;
+pub mod validate;
 
 pub use load::{Loaded, Scenario, load};
 pub use overrides::Overrides;
