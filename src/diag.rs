@@ -3,6 +3,10 @@
 //! Knows sources, spans and how a message is drawn; nothing of what a scenario means. All files of a scenario (fragments,
 //! defaults, `--set` arguments) are joined into one `SourceMap`, so a span always points into the right one.
 
+mod render;
+
+pub use render::render;
+
 use std::path::{Path, PathBuf};
 
 /// Byte range in the joined text of a `SourceMap`; `Span::NONE` where there is no place to point at.
@@ -33,7 +37,7 @@ impl Span {
 /// One text that a scenario is made of.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// As shown in messages: the path as the user wrote it, `<defaults>`, `--set threads=4`.
+    /// As shown in messages: the path as the user wrote it, `<defaults>`, `--set` (whose text is its argument).
     pub name: String,
     /// What relative paths inside it are relative to.
     pub directory: PathBuf,
@@ -102,10 +106,19 @@ pub struct Diagnostic {
     pub label: String,
     /// Other places that matter: (where, what).
     pub related: Vec<(Span, String)>,
-    /// The corrected line or what to do, in the user's own words; may be empty.
+    /// What to do, in the user's own words; may be empty.
     pub help: String,
+    /// The correction of the user's own bytes: the line is drawn as it should be, under the help.
+    pub fix: Option<Fix>,
     /// Axis values of the run in which it happens, where not all runs are at fault; may be empty.
     pub run: String,
+}
+
+/// These bytes of the user's should read otherwise; an empty span inserts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fix {
+    pub span: Span,
+    pub replacement: String,
 }
 
 impl Diagnostic {
@@ -118,6 +131,7 @@ impl Diagnostic {
             label: String::new(),
             related: Vec::new(),
             help: String::new(),
+            fix: None,
             run: String::new(),
         }
     }
@@ -136,6 +150,13 @@ impl Diagnostic {
 
     pub fn help(mut self, help: impl Into<String>) -> Diagnostic {
         self.help = help.into();
+        self
+    }
+
+    /// What should stand at `span` instead.
+    pub fn fix(mut self, span: Span, replacement: impl Into<String>) -> Diagnostic {
+        let replacement = replacement.into();
+        self.fix = Some(Fix { span, replacement });
         self
     }
 
@@ -168,7 +189,50 @@ impl Diagnostics {
         }
     }
 
+    pub fn extend(&mut self, others: Diagnostics) {
+        for diagnostic in others.list {
+            self.push(diagnostic);
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
     pub fn has_errors(&self) -> bool {
         self.list.iter().any(|d| d.severity == Severity::Error)
+    }
+}
+
+/// The name among `known` that is meant by `wrong`, if one is near enough to be worth saying.
+pub fn did_you_mean<'k>(wrong: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    let wrong = wrong.to_lowercase();
+    let allowed = (wrong.chars().count() / 3).max(1);
+    known
+        .into_iter()
+        .map(|name| (distance(&wrong, &name.to_lowercase()), name))
+        .filter(|(distance, _)| *distance <= allowed)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
+}
+
+/// Edits apart; `max-keys` and `max_keys` count as the same.
+fn distance(wrong: &str, name: &str) -> usize {
+    let plain = |text: &str| text.replace('-', "_");
+    strsim::damerau_levenshtein(&plain(wrong), &plain(name))
+}
+
+/// `a`, `b` and `c`, each in backquotes; long lists are cut.
+pub fn list_of<'k>(names: impl IntoIterator<Item = &'k str>) -> String {
+    const SHOWN: usize = 24;
+    let mut quoted: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
+    if quoted.len() > SHOWN {
+        quoted.truncate(SHOWN);
+        return format!("{}, ...", quoted.join(", "));
+    }
+    match quoted.len() {
+        0 => "none".to_owned(),
+        1 => quoted.remove(0),
+        n => format!("{} and {}", quoted[..n - 1].join(", "), quoted[n - 1]),
     }
 }

@@ -50,6 +50,12 @@ pub enum Kind {
     Table(&'static [Row]),
     /// Names of the user's own, each with a value of this kind.
     Map(NameKind, &'static Kind),
+    /// Rows of the language, and beside them names of the user's own.
+    Open {
+        rows: &'static [Row],
+        names: NameKind,
+        other: &'static Kind,
+    },
     /// The first that fits decides; told apart by TOML type (and for tables by their first key).
     OneOf(&'static [Kind]),
     /// A result-stage expression of `[[tables]]`.
@@ -87,5 +93,36 @@ impl Row {
 
     pub const fn default(self, default: &'static str) -> Row {
         Row { default, ..self }
+    }
+}
+
+impl NameKind {
+    /// The pattern, without anchors.
+    pub const fn pattern(self) -> &'static str {
+        match self {
+            NameKind::Scenario => "[a-z0-9][a-z0-9._-]*",
+            NameKind::Server => "[a-z][a-z0-9_-]*",
+            NameKind::Variable => "[a-z][a-z0-9_]*",
+            NameKind::Free => ".+",
+        }
+    }
+
+    pub fn allows(self, name: &str) -> bool {
+        let digit = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+        let Some(first) = name.chars().next() else {
+            return false;
+        };
+        match self {
+            NameKind::Scenario => {
+                digit(first) && name.chars().all(|c| digit(c) || "._-".contains(c))
+            }
+            NameKind::Server => {
+                first.is_ascii_lowercase() && name.chars().all(|c| digit(c) || "_-".contains(c))
+            }
+            NameKind::Variable => {
+                first.is_ascii_lowercase() && name.chars().all(|c| digit(c) || c == '_')
+            }
+            NameKind::Free => true,
+        }
     }
 }

@@ -4,6 +4,32 @@
 //! kept once, what differs per run is small, so 100,000 runs are cheap. `model` is the data, `expand` makes the runs,
 //! `resolve` evaluates what each needs, `estimate` says what it will cost, `describe` prints it.
 
+mod columns;
+pub mod estimate;
+pub mod expand;
+mod extract;
+mod faults;
+pub mod file;
+pub mod hash;
+pub mod ids;
+mod input;
+mod make;
 pub mod model;
+pub mod only;
+mod phase;
+mod placeholder;
+mod resolve;
+mod restart;
+mod scope;
+mod section;
+mod server;
+mod suit;
+mod sweep;
+mod tables;
+mod target;
+mod warnings;
+mod workload;
 
+pub use estimate::{Refusal, fits};
+pub use make::{Made, make};
 pub use model::*;

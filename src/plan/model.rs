@@ -13,7 +13,10 @@ use std::sync::Arc;
 /// Raised whenever the same scenario would be planned otherwise than before; part of the hash.
 pub const PLAN_FORMAT: u32 = 1;
 
+/// Written and read as `file::PlanFile`, which says shared parts once.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(into = "super::file::PlanFile", try_from = "super::file::PlanFile")]
+#[schemars(with = "super::file::PlanFile")]
 pub struct Plan {
     pub format: u32,
     /// SHA-256, hex, over all of the plan but titles, hardware notes, labels and tables.

@@ -52,7 +52,45 @@ impl Table {
     }
 }
 
+impl Table {
+    /// Replaces the value of a key where it stands, or adds it at the end.
+    pub fn set(&mut self, entry: Entry) {
+        match self.entries.iter_mut().find(|old| old.key == entry.key) {
+            Some(old) => *old = entry,
+            None => self.entries.push(entry),
+        }
+    }
+
+    pub fn remove(&mut self, key: &str) -> Option<Entry> {
+        let position = self.entries.iter().position(|entry| entry.key == key)?;
+        Some(self.entries.remove(position))
+    }
+
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().map(|entry| entry.key.as_str())
+    }
+}
+
 impl Node {
+    pub fn table_mut(&mut self) -> Option<&mut Table> {
+        match &mut self.value {
+            Value::Table(table) => Some(table),
+            _ => None,
+        }
+    }
+
+    pub fn array_mut(&mut self) -> Option<&mut Vec<Node>> {
+        match &mut self.value {
+            Value::Array(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// A string that holds `{{ }}` or `{% %}`.
+    pub fn is_template(&self) -> bool {
+        self.string().is_some_and(is_template)
+    }
+
     pub fn table(&self) -> Option<&Table> {
         match &self.value {
             Value::Table(table) => Some(table),
@@ -109,4 +147,21 @@ impl Node {
             Value::Table(_) => "a table",
         }
     }
+}
+
+/// Whether a string is a template: holds `{{` or `{%`.
+pub fn is_template(text: &str) -> bool {
+    text.contains("{{") || text.contains("{%")
+}
+
+/// Whether a string is one whole `{{ expression }}`, which gives a typed value.
+pub fn is_whole_expression(text: &str) -> bool {
+    let text = text.trim();
+    let Some(inner) = text
+        .strip_prefix("{{")
+        .and_then(|rest| rest.strip_suffix("}}"))
+    else {
+        return false;
+    };
+    !inner.contains("{{") && !inner.contains("}}") && !inner.contains("{%")
 }

@@ -1,11 +1,33 @@
 //! Templates: strings with `{{ }}`, their four stages, and what is kept of one until its stage comes.
 //!
 //! Knows minijinja and the names a stage allows; nothing of runs, servers or tables. A string of the run stage becomes
-//! `Text::Deferred` and is rendered by whoever implements `RunContext`.
+//! `Text::Deferred` and is rendered by whoever implements `RunContext`. `scan` looks at a string without evaluating it,
+//! `engine` evaluates, `deferred` renders what waited for ports and directories, `result` evaluates a table's expression.
+
+mod deferred;
+mod engine;
+mod result;
+mod scan;
+
+pub use deferred::render_json;
+pub use engine::{Engine, Fault, Names, from_json, to_json};
+pub use result::evaluate;
+pub use scan::{
+    Scan, closest, find_word, is_template, names_of_expression, nested_names, scan,
+    whole_expression,
+};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+/// Names that only a running run knows. `port`, `address`, `dir`, `env` and `secret` are functions, the rest values.
+pub const RUN_NAMES: [&str; 7] = [
+    "port", "address", "dir", "instance", "env", "secret", "run_dir",
+];
+
+/// Functions that every stage has; `file` reads relative to the file that says it.
+pub const FUNCTIONS: [&str; 4] = ["file", "range", "kib", "mib"];
 
 /// A string of `[servers]`, `[targets]` or `[operations]`: final, or waiting for ports and directories.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

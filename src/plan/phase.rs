@@ -1,0 +1,203 @@
+//! `[[phases]]` into the plan: what each group of threads does, with which keys and values.
+//!
+//! Knows nothing of drivers; whether the run's driver can do it is checked in `suit`, once the run is known.
+
+use super::extract::Extract;
+use super::workload;
+use super::{GroupPlan, PhasePlan, Share};
+use crate::diag::{Diagnostic, Span};
+use crate::op::Verb;
+use crate::scenario::check::Place;
+use crate::scenario::model::PHASE;
+use crate::scenario::read::Reader;
+use crate::workload::spec::MixEntry;
+use std::sync::Arc;
+
+/// A phase of the plan, with the places that later checks point at. `plan` is None where `when` left it out.
+pub struct ResolvedPhase {
+    pub name: String,
+    pub plan: Option<Arc<PhasePlan>>,
+    pub groups: Vec<GroupPlaces>,
+}
+
+/// Where a group says what.
+pub struct GroupPlaces {
+    /// One per entry of the mix.
+    pub operations: Vec<Span>,
+    pub pipeline: Span,
+    pub endpoints: Span,
+    pub keys: Span,
+    pub size: Span,
+}
+
+pub fn extract(ex: &mut Extract<'_, '_>, ordinal: u32) -> Option<ResolvedPhase> {
+    let node = ex.evaluation.node.clone();
+    if !ex.fits(&Place::TOP.list("phases"), &node, PHASE) {
+        return None;
+    }
+    let reader = Reader::new(&node)?;
+    let name = reader.text("name")?.to_owned();
+    if reader.bool("when") == Some(false) {
+        return Some(ResolvedPhase { name, plan: None, groups: Vec::new() });
+    }
+    let duration_ns = reader.nanoseconds("duration");
+    let mut groups = Vec::new();
+    let mut places = Vec::new();
+    let mut good = true;
+    for group in own_groups(&reader) {
+        match extract_group(ex, &reader, &group, duration_ns) {
+            Some((plan, place)) => {
+                groups.push(plan);
+                places.push(place);
+            }
+            None => good = false,
+        }
+    }
+    let at_least_ns = reader.nanoseconds("at_least").unwrap_or(0);
+    if duration_ns.is_some() && at_least_ns > 0 {
+        let message = "`at_least` repeats a phase by count, and this one has a `duration`";
+        return ex.refuse(Diagnostic::error("count-and-duration", reader.span_of("at_least"), message));
+    }
+    let plan = PhasePlan {
+        name: name.clone(),
+        ordinal,
+        measured: reader.bool("measured").unwrap_or(true),
+        duration_ns,
+        warmup_ns: reader.nanoseconds("warmup").unwrap_or(0),
+        at_least_ns,
+        groups,
+    };
+    good.then(|| ResolvedPhase { name, plan: Some(plan.into()), groups: places })
+}
+
+/// The groups that the phase says, or the phase itself as its one group.
+fn own_groups<'t>(phase: &Reader<'t>) -> Vec<Reader<'t>> {
+    let groups = phase.tables("groups");
+    match groups.is_empty() {
+        true => vec![*phase],
+        false => groups,
+    }
+}
+
+fn extract_group(
+    ex: &mut Extract<'_, '_>,
+    phase: &Reader<'_>,
+    group: &Reader<'_>,
+    duration_ns: Option<u64>,
+) -> Option<(GroupPlan, GroupPlaces)> {
+    let is_phase = std::ptr::eq(phase.table, group.table);
+    let (mix, operations_at) = mix(ex, group)?;
+    let threads = group.count("threads").unwrap_or(1) as u32;
+    let operations = count(ex, group, threads, duration_ns)?;
+    let verify = group.bool("verify").unwrap_or(false);
+    if verify {
+        reads_something(ex, group, &mix)?;
+    }
+    let keys_at = group.span_of("keys");
+    let keys = workload::keys(ex, group.table("keys"), keys_at);
+    let needs_values = verify || mix.iter().any(|entry| writes(&entry.operation));
+    let values = workload::values(ex, group.table("values"), needs_values, group.span_of("values"));
+    let (keys, values) = (keys?, values?);
+    let plan = GroupPlan {
+        name: match is_phase {
+            true => String::new(),
+            false => group.text("name").unwrap_or_default().to_owned(),
+        },
+        mix,
+        threads,
+        operations,
+        share: match group.text("share") {
+            Some("interleaved") => Share::Interleaved,
+            _ => Share::Blocks,
+        },
+        timeout_ns: group.nanoseconds("timeout").unwrap_or(10_000_000_000),
+        pipeline: group.count("pipeline").unwrap_or(1) as u32,
+        verify,
+        endpoints: group.text("endpoints").unwrap_or_default().to_owned(),
+        keys,
+        values,
+    };
+    let places = GroupPlaces {
+        operations: operations_at,
+        pipeline: group.span_of("pipeline"),
+        endpoints: group.span_of("endpoints"),
+        keys: keys_at,
+        size: group.span_of("values"),
+    };
+    Some((plan, places))
+}
+
+/// Whether a built-in operation writes a value. The scenario's own may use `$value`.
+pub fn writes(operation: &str) -> bool {
+    match Verb::built_in(operation) {
+        Some(verb) => matches!(verb, Verb::Set | Verb::Insert | Verb::Update | Verb::ReadModifyWrite),
+        None => false,
+    }
+}
+
+fn mix(ex: &mut Extract<'_, '_>, group: &Reader<'_>) -> Option<(Vec<MixEntry>, Vec<Span>)> {
+    let span = group.span_of("operation");
+    match (group.text("operation"), group.table("mix")) {
+        (Some(_), Some(mix)) => {
+            let message = "`operation` and `mix` both say what the threads do";
+            ex.refuse(Diagnostic::error("operation-and-mix", span, message).related(mix.span, "the mix"))
+        }
+        (Some(operation), None) => {
+            let entry = MixEntry { operation: operation.to_owned(), weight: 1.0 };
+            Some((vec![entry], vec![span]))
+        }
+        (None, Some(mix)) => {
+            let weights = mix.table.entries.iter();
+            let weights = weights.filter_map(|entry| Some((entry, entry.node.number()?)));
+            let (entries, spans): (Vec<_>, Vec<_>) = weights
+                .filter(|(_, weight)| *weight > 0.0)
+                .map(|(entry, weight)| (MixEntry { operation: entry.key.clone(), weight }, entry.key_span))
+                .unzip();
+            match entries.is_empty() {
+                true => ex.refuse(Diagnostic::error("empty-mix", mix.span, "no operation of this mix has a weight above 0")),
+                false => Some((entries, spans)),
+            }
+        }
+        (None, None) => {
+            let message = "what the threads do is not said";
+            let help = "add `operation = \"get\"` or `mix = { get = 95, set = 5 }`";
+            ex.refuse(Diagnostic::error("no-operation", group.span, message).help(help))
+        }
+    }
+}
+
+/// Operations of one pass; None inside where the phase ends by its duration.
+fn count(ex: &mut Extract<'_, '_>, group: &Reader<'_>, threads: u32, duration_ns: Option<u64>) -> Option<Option<u64>> {
+    let total = group.count("operations");
+    let per_thread = group.count("operations_per_thread");
+    let said = group.span_of(if total.is_some() { "operations" } else { "operations_per_thread" });
+    match (total, per_thread, duration_ns) {
+        (None, None, Some(_)) => Some(None),
+        (_, _, Some(_)) => {
+            let message = "a phase ends by its `duration` or by a count, not both";
+            ex.refuse(Diagnostic::error("count-and-duration", said, message))
+        }
+        (Some(_), Some(_), None) => {
+            let message = "`operations` and `operations_per_thread` both say how many";
+            ex.refuse(Diagnostic::error("two-counts", said, message))
+        }
+        (Some(total), None, None) => Some(Some(total)),
+        (None, Some(each), None) => Some(Some(each.saturating_mul(u64::from(threads)))),
+        (None, None, None) => {
+            let message = "how long this lasts is not said";
+            let help = "add `operations = 1000`, `operations_per_thread = 100` or, to the phase, `duration = \"10s\"`";
+            ex.refuse(Diagnostic::error("no-length", group.span, message).help(help))
+        }
+    }
+}
+
+fn reads_something(ex: &mut Extract<'_, '_>, group: &Reader<'_>, mix: &[MixEntry]) -> Option<()> {
+    let reads = |operation: &str| matches!(Verb::built_in(operation), Some(Verb::Get | Verb::ReadModifyWrite));
+    if mix.iter().any(|entry| reads(&entry.operation)) {
+        return Some(());
+    }
+    let names: Vec<&str> = mix.iter().map(|entry| entry.operation.as_str()).collect();
+    let message = format!("`verify` compares what is read, and `{}` reads no value", names.join("`, `"));
+    let help = "only `get` and `read_modify_write` are verified; leave `verify` out";
+    ex.refuse(Diagnostic::error("nothing-to-verify", group.span_of("verify"), message).help(help))
+}
