@@ -5,6 +5,8 @@ use crate::engine::entry::DriverEntry;
 /// Every driver of this build, in the order of `dbbench drivers`.
 pub const DRIVERS: &[DriverEntry] = &[
     DriverEntry::of::<crate::driver::null::Null>(),
+    #[cfg(feature = "redis")]
+    DriverEntry::of::<crate::driver::redis::Redis>(),
     #[cfg(feature = "redb")]
     DriverEntry::of::<crate::driver::redb::Redb>(),
     #[cfg(feature = "sqlite")]

@@ -3,6 +3,7 @@
 
 mod context;
 mod doubts;
+mod facts;
 mod fleet;
 pub mod once;
 mod specs;

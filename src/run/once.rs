@@ -2,6 +2,7 @@
 
 use super::context::Context;
 use super::doubts;
+use super::facts;
 use super::fleet::{Fleet, NotUp, Start};
 use super::target::{self, Resolved};
 use super::watch::Watcher;
@@ -15,6 +16,7 @@ use crate::results::RunWriter;
 use crate::server::Sampler;
 use crate::workload::generator::{GroupWorkload, Prepared};
 use jiff::Timestamp;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -145,7 +147,7 @@ impl<'a> Once<'a, '_, '_> {
         let mut context = Context::new(places, &run_directory);
         let resolved = target::resolve(&self.shape.target, spec, &directory, &context).map_err(Fault::Run)?;
         let driver = self.start(entry, spec, &resolved, &mut context)?;
-        self.writer.asked(&context.asked());
+        facts::write_asked(self.writer, context.asked());
         self.ask(spec, &*driver, &resolved)?;
         let phases = self.shape.phases.clone();
         for phase in &phases {
@@ -174,7 +176,7 @@ impl<'a> Once<'a, '_, '_> {
             Store::Server { .. } => Some(open()?),
             _ => None,
         };
-        let logs = self.writer.server_logs().map_err(Fault::Results)?;
+        let logs = self.logs()?;
         let watcher = &mut *self.watcher;
         let mut step = |what: &str| watcher.step(what);
         self.fleet.start(&mut Start {
@@ -197,6 +199,16 @@ impl<'a> Once<'a, '_, '_> {
         }
     }
 
+    /// Where the logs of the run's servers go.
+    fn logs(&self) -> Result<PathBuf, Fault> {
+        let logs = self.writer.directory().server_logs(self.writer.slug());
+        if !self.shape.servers.is_empty() {
+            let unwritable = |error| Fault::Results(format!("cannot make {}: {error}", logs.display()));
+            std::fs::create_dir_all(&logs).map_err(unwritable)?;
+        }
+        Ok(logs)
+    }
+
     /// What the store says of itself. A store that does not answer here would not answer an operation.
     fn ask(&mut self, spec: &DriverSpec, driver: &dyn OpenDriver, resolved: &Resolved) -> Result<(), Fault> {
         let failed = |failure: crate::op::Failure| Fault::Run(failure.message);
@@ -217,7 +229,7 @@ impl<'a> Once<'a, '_, '_> {
             doubts::add(&mut self.doubts, "durability_weaker");
         }
         self.version.clone_from(&facts.version);
-        self.writer.facts(&self.shape.target, spec, &facts);
+        facts::write(self.writer, &self.shape.target, spec, facts);
         Ok(())
     }
 
