@@ -6,12 +6,14 @@
 #[path = "support/guarded.rs"]
 mod support;
 
+use dbbench::op::{ErrorClass, Failure};
 use dbbench::server::{
-    CommandFault, CommandSpec, FileContent, FileSpec, Guard, PortFault, PortLease, ReadySpec,
-    Sampler, ServerSpec, StartFault, missing_program,
+    CommandFault, CommandSpec, FileContent, FileSpec, Guard, PortFault, PortLease, PrivateRoot,
+    ReadySpec, Sampler, ServerSpec, StartFault, missing_program,
 };
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use support::*;
@@ -142,6 +144,45 @@ fn a_server_that_is_never_ready_is_told_and_ended() {
     );
     let mark = spec.directory.display().to_string();
     assert_eq!(living_with(&mark), Vec::<i32>::new());
+}
+
+#[test]
+fn a_driver_is_asked_until_it_says_ready_and_its_answer_is_told() {
+    let scratch = scratch();
+    let guard = guard(scratch.path());
+    let mut spec = ServerSpec {
+        ready: ReadySpec::Driver,
+        ..spec(&guard, scratch.path(), "shy", shell("exec sleep 332"))
+    };
+    let refuse = || Failure::new(ErrorClass::Server, "LOADING the dataset in memory");
+    let mut asked = 0;
+    let mut third_time = |limit: Duration| {
+        asked += 1;
+        assert!(limit <= Duration::from_secs(1));
+        if asked < 3 { Err(refuse()) } else { Ok(()) }
+    };
+    let server = guard.start_server(&spec, &mut third_time, &NEVER).unwrap();
+    server.stop().unwrap();
+    assert_eq!(asked, 3);
+    spec.ready_timeout = Duration::from_millis(100);
+    let fault = guard.start_server(&spec, &mut |_| Err(refuse()), &NEVER);
+    let text = fault.err().unwrap().to_string();
+    assert!(
+        text.contains("within 100ms: LOADING the dataset in memory"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_private_root_whose_name_is_taken_is_refused_and_left_alone() {
+    let scratch = scratch();
+    let root = PrivateRoot::in_directory(scratch.path());
+    std::fs::create_dir(root.path()).unwrap();
+    std::fs::write(root.path().join("precious"), "x").unwrap();
+    let program = Path::new(env!("CARGO_BIN_EXE_dbbench"));
+    let fault = Guard::start_with(program, root.clone()).err().unwrap();
+    assert!(fault.to_string().contains("cannot make"), "{fault}");
+    assert!(root.path().join("precious").exists());
 }
 
 #[test]

@@ -222,7 +222,10 @@ impl Drop for Guard {
         if let Some(reader) = self.reader.take() {
             let _ = reader.join();
         }
-        private::remove(self.root.path());
+        // Unless it never was ours: the name was taken.
+        if matches!(self.link.state().up, Some(Ok(()))) {
+            private::remove(self.root.path());
+        }
     }
 }
 

@@ -32,4 +32,5 @@ pub use private::PrivateRoot;
 pub use sampler::Sampler;
 pub use spec::{
     FileContent, FileSpec, MissingProgram, ReadySpec, ServerSpec, StopSignal, missing_program,
+    parse_cpus,
 };
