@@ -27,14 +27,10 @@ pub struct GroupPlaces {
     pub pipeline: Span,
     pub endpoints: Span,
     pub keys: Span,
-    pub size: Span,
 }
 
 pub fn extract(ex: &mut Extract<'_, '_>, ordinal: u32) -> Option<ResolvedPhase> {
-    let node = ex.evaluation.node.clone();
-    if !ex.fits(&Place::TOP.list("phases"), &node, PHASE) {
-        return None;
-    }
+    let node = ex.fit(&Place::TOP.list("phases"), &ex.evaluation.node, PHASE)?;
     let reader = Reader::new(&node)?;
     let name = reader.text("name")?.to_owned();
     if reader.bool("when") == Some(false) {
@@ -122,7 +118,6 @@ fn extract_group(
         pipeline: group.span_of("pipeline"),
         endpoints: group.span_of("endpoints"),
         keys: keys_at,
-        size: group.span_of("values"),
     };
     Some((plan, places))
 }

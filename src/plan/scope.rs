@@ -146,6 +146,11 @@ impl<'s> Scope<'s> {
         self.masks.get(&span).copied().unwrap_or(0)
     }
 
+    /// Whether what stands at a place came of a template.
+    pub fn is_template(&self, span: Span) -> bool {
+        self.masks.contains_key(&span)
+    }
+
     /// Reports a fault found at a place in a run; the message names the axis values if not all runs have it.
     pub fn report(&mut self, diagnostic: Diagnostic, mask: Mask, at: At<'_>) {
         self.faults.add(diagnostic, mask, at);

@@ -19,11 +19,8 @@ pub struct ResolvedServer {
 
 /// `driver_is_ready`: an endpoint of the target names this server, so where `ready` is not said the driver says so.
 pub fn extract(ex: &mut Extract<'_, '_>, name: &str, driver_is_ready: bool) -> Option<ResolvedServer> {
-    let node = ex.evaluation.node.clone();
     let servers = Place::TOP.table("servers");
-    if !ex.fits(&servers.table(name), &node, SERVER) {
-        return None;
-    }
+    let node = ex.fit(&servers.table(name), &ex.evaluation.node, SERVER)?;
     let reader = Reader::new(&node)?;
     let command = ex.texts_of(&reader, "command");
     if command.is_empty() {
