@@ -10,6 +10,7 @@ mod completions;
 mod defaults;
 mod drivers;
 mod init;
+pub mod overrides;
 mod plan;
 mod scenario;
 mod schema;

@@ -108,7 +108,7 @@ impl Extract<'_, '_> {
             Err(error) => {
                 let message = format!("cannot read \"{path}\": {error}");
                 let help = "a path is relative to the file that says it";
-                self.refuse(Diagnostic::error("missing-file", span, message).help(help))
+                self.refuse(Diagnostic::error("cannot-read", span, message).help(help))
             }
         }
     }

@@ -127,7 +127,7 @@ impl<'r> Resolver<'r> {
                     let names: Vec<String> = self.targets.iter().map(|target| format!("\"{}\"", target.name)).collect();
                     let message = format!("there are {count} targets, and no axis `target` chooses one");
                     let help = format!("add to [sweep]: `target = [{}]`", names.join(", "));
-                    scope.faults.add_plain(Diagnostic::error("no-target-axis", span("targets"), message).help(help));
+                    scope.faults.add_plain(Diagnostic::error("no-target", span("targets"), message).help(help));
                     None
                 }
             };

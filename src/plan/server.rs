@@ -24,7 +24,7 @@ pub fn extract(ex: &mut Extract<'_, '_>, name: &str, driver_is_ready: bool) -> O
     let reader = Reader::new(&node)?;
     let command = ex.texts_of(&reader, "command");
     if command.is_empty() {
-        let fault = Diagnostic::error("empty-command", reader.span_of("command"), "a command has at least its program");
+        let fault = Diagnostic::error("empty", reader.span_of("command"), "a command has at least its program");
         return ex.refuse(fault);
     }
     let ports = ports(&reader);
@@ -135,7 +135,7 @@ fn files(ex: &mut Extract<'_, '_>, reader: &Reader<'_>) -> Option<Vec<FilePlan>>
     for entry in entries.unwrap_or_default() {
         if !stays_inside(&entry.key) {
             let message = format!("\"{}\" leads out of the server's directory", entry.key);
-            ex.report(Diagnostic::error("path-outside", entry.key_span, message));
+            ex.report(Diagnostic::error("bad-path", entry.key_span, message));
             continue;
         }
         let content = match Reader::new(&entry.node) {

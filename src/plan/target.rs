@@ -87,7 +87,7 @@ fn options(
     let said = &ex.fit(&place.table("options"), said, driver.options)?;
     let values = to_json(said).as_object().cloned().unwrap_or_default();
     if let Err(fault) = (driver.check_options)(&Options::new(driver.options, values)) {
-        return ex.refuse(option_fault("wrong-option", said, &fault));
+        return ex.refuse(option_fault("bad-option", said, &fault));
     }
     let kept = ex.json(said).as_object().cloned().unwrap_or_default();
     Some(kept.into_iter().collect())
@@ -123,7 +123,7 @@ fn endpoints(
             return Some(Vec::new());
         };
         let message = format!("the driver `{}` has no endpoints: its store is inside the client", driver.name);
-        return ex.refuse(Diagnostic::error("needless-endpoint", first.span, message).help("leave `endpoints` out"));
+        return ex.refuse(Diagnostic::error("endpoints-not-used", first.span, message).help("leave `endpoints` out"));
     };
     if nodes.is_empty() {
         let message = format!("the target `{target}` has no endpoint, and the driver `{}` needs one", driver.name);
@@ -137,7 +137,7 @@ fn endpoints(
         if let Err(fault) = parse(&rendered) {
             let range = Some(fault.start..fault.end);
             let span = ex.scope.narrow(node.span, &rendered, range);
-            let mut diagnostic = Diagnostic::error("wrong-endpoint", span, fault.message).help(fault.help);
+            let mut diagnostic = Diagnostic::error("bad-endpoint", span, fault.message).help(fault.help);
             if span == node.span {
                 diagnostic = diagnostic.label(format!("this is \"{rendered}\""));
             }
@@ -180,7 +180,7 @@ fn own_operations(
         };
         if driver.operation.is_empty() {
             let message = format!("the driver `{}` takes no operations of the scenario's own", driver.name);
-            ex.report(Diagnostic::error("no-own-operations", entry.key_span, message));
+            ex.report(Diagnostic::error("unsupported-operation", entry.key_span, message));
             plans = None;
             continue;
         }
@@ -208,7 +208,7 @@ fn own_operation(
     let fitted = inner.fit(&place.table(driver.name), &evaluation.node, driver.operation)?;
     let values = to_json(&fitted).as_object().cloned().unwrap_or_default();
     if let Err(fault) = (driver.check_operation)(&values) {
-        return inner.refuse(option_fault("wrong-operation", &fitted, &fault));
+        return inner.refuse(option_fault("bad-option", &fitted, &fault));
     }
     let table = inner.json(&fitted);
     Some((OperationPlan { name: name.to_owned(), table }, evaluation.asked))
