@@ -102,7 +102,12 @@ mod tests {
     #[test]
     fn nothing_of_the_template_s_own_name_is_left() {
         let text = adapted("my-stores", "A \"fine\" title", "scenario.schema.json");
-        for own in ["\"template\"", "template.toml", "\"Template\"", "../schemas"] {
+        for own in [
+            "\"template\"",
+            "template.toml",
+            "\"Template\"",
+            "../schemas",
+        ] {
             assert!(!text.contains(own), "{own}");
         }
         let table: toml::Table = text.parse().expect("valid TOML");
