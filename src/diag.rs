@@ -204,16 +204,26 @@ impl Diagnostics {
     }
 }
 
-/// The name among `known` that is meant by `wrong`, if one is near enough to be worth saying.
-pub fn did_you_mean<'k>(wrong: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+/// The name among `known` that is meant by `wrong`, if one is near enough to be worth saying: few edits apart, or the only
+/// one that goes on from it (`zipf`, `zipfian`).
+pub fn did_you_mean<'k>(
+    wrong: &str,
+    known: impl IntoIterator<Item = &'k str> + Clone,
+) -> Option<&'k str> {
     let wrong = wrong.to_lowercase();
-    let allowed = (wrong.chars().count() / 3).max(1);
-    known
+    let length = wrong.chars().count();
+    let allowed = (length / 3).max(1).min(length.saturating_sub(1));
+    let near = known
+        .clone()
         .into_iter()
         .map(|name| (distance(&wrong, &name.to_lowercase()), name))
         .filter(|(distance, _)| *distance <= allowed)
         .min_by_key(|(distance, _)| *distance)
-        .map(|(_, name)| name)
+        .map(|(_, name)| name);
+    let mut longer = known
+        .into_iter()
+        .filter(|name| wrong.len() >= 3 && name.starts_with(&wrong));
+    near.or_else(|| longer.next().filter(|_| longer.next().is_none()))
 }
 
 /// Edits apart; `max-keys` and `max_keys` count as the same.
@@ -234,5 +244,15 @@ pub fn list_of<'k>(names: impl IntoIterator<Item = &'k str>) -> String {
         0 => "none".to_owned(),
         1 => quoted.remove(0),
         n => format!("{} and {}", quoted[..n - 1].join(", "), quoted[n - 1]),
+    }
+}
+
+/// `there are ...`, as the end of a sentence on names.
+pub fn there_are<'k>(names: impl IntoIterator<Item = &'k str>) -> String {
+    let names: Vec<&str> = names.into_iter().collect();
+    match names.len() {
+        0 => "there is none".to_owned(),
+        1 => format!("there is only `{}`", names[0]),
+        _ => format!("there are {}", list_of(names)),
     }
 }

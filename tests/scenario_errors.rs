@@ -6,7 +6,7 @@
 #[path = "support/specs.rs"]
 mod specs;
 
-use dbbench::diag;
+use dbbench::{diag, plan};
 use dbbench::scenario::{self, Overrides};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -32,16 +32,18 @@ fn cases() -> Vec<(PathBuf, PathBuf)> {
     cases
 }
 
-fn overrides(scenario: &Path) -> Overrides {
+/// What the first line of a scenario says, and its `--only`.
+fn overrides(scenario: &Path) -> (Overrides, Vec<String>) {
     let bytes = std::fs::read(scenario).expect("a readable file");
     let text = String::from_utf8_lossy(&bytes);
     let mut overrides = Overrides::default();
+    let mut only = Vec::new();
     let Some(arguments) = text
         .lines()
         .next()
         .and_then(|line| line.strip_prefix("# dbbench: "))
     else {
-        return overrides;
+        return (overrides, only);
     };
     let mut words = arguments.split_whitespace().map(str::to_owned);
     while let Some(word) = words.next() {
@@ -50,22 +52,26 @@ fn overrides(scenario: &Path) -> Overrides {
             "--quick" => overrides.quick = true,
             "--set" => overrides.set.push(value()),
             "--label" => overrides.labels.push(value()),
+            "--only" => only.push(value()),
             _ => panic!("{}: no option {word}", scenario.display()),
         }
     }
-    overrides
+    (overrides, only)
 }
 
 /// The text that `dbbench check` prints, and the codes in it.
 fn faults_of(scenario: &Path) -> (String, Vec<&'static str>) {
-    let loaded = scenario::load(scenario, &overrides(scenario), specs::ALL);
-    let codes = loaded
-        .diagnostics
-        .list
-        .iter()
-        .map(|fault| fault.code)
-        .collect();
-    let text = diag::render(&loaded.sources, &loaded.diagnostics, false);
+    let (overrides, only) = overrides(scenario);
+    let loaded = scenario::load(scenario, &overrides, specs::ALL);
+    let mut diagnostics = loaded.diagnostics;
+    if let Some(scenario) = &loaded.scenario {
+        match plan::make(&scenario.root, &loaded.sources, specs::ALL, &only) {
+            Ok(made) => made.warnings.into_iter().for_each(|warning| diagnostics.push(warning)),
+            Err(faults) => diagnostics.extend(faults),
+        }
+    }
+    let codes = diagnostics.list.iter().map(|fault| fault.code).collect();
+    let text = diag::render(&loaded.sources, &diagnostics, false);
     (text, codes)
 }
 
@@ -109,7 +115,7 @@ fn every_expected_text_has_its_scenario() {
 /// Codes that the sources of the front end give. A code is a string literal behind one of these calls.
 fn codes_in_sources() -> BTreeSet<String> {
     let mut codes = BTreeSet::new();
-    let mut directories = vec![PathBuf::from("src/scenario")];
+    let mut directories = vec![PathBuf::from("src/scenario"), PathBuf::from("src/plan")];
     while let Some(directory) = directories.pop() {
         for entry in std::fs::read_dir(directory).expect("sources") {
             let path = entry.expect("an entry").path();

@@ -1,11 +1,18 @@
-//! `dbbench defaults`.
+//! `dbbench defaults`: what holds where a scenario says nothing.
 
 use super::exit::Exit;
+use crate::scenario::merge::DEFAULTS;
 
-/// Print the built-in defaults.
+const EXAMPLES: &str = "\
+Examples:
+  dbbench defaults                 what is merged underneath every scenario
+  dbbench defaults | grep timeout";
+
+/// Print the built-in defaults, a commented TOML file that is merged underneath every scenario.
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {}
 
 pub fn main(_: Args) -> Exit {
-    Exit::CouldNotRun
+    super::print(DEFAULTS)
 }

@@ -1,6 +1,8 @@
 //! The command line: one file per command; exit codes stand in `exit`.
 
+pub mod drivers;
 pub mod exit;
+pub mod init;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -8,11 +10,10 @@ use std::process::ExitCode;
 mod check;
 mod completions;
 mod defaults;
-mod drivers;
-mod init;
+pub mod overrides;
 mod plan;
 mod scenario;
-mod schema;
+pub mod schema;
 mod tables;
 
 #[derive(Parser)]
@@ -49,4 +50,17 @@ pub fn main() -> ExitCode {
         Command::Completions(args) => completions::main(args),
     };
     code.into()
+}
+
+/// Writes text to standard output; a reader that went away (`| head`) is no fault.
+fn print(text: &str) -> exit::Exit {
+    use std::io::Write;
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Ok(()) => exit::Exit::Done,
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => exit::Exit::Done,
+        Err(error) => {
+            eprintln!("error: cannot write to standard output: {error}");
+            exit::Exit::CouldNotRun
+        }
+    }
 }

@@ -1,11 +1,45 @@
-//! `dbbench schema`.
+//! `dbbench schema`: JSON Schemas of the files that dbbench reads and writes.
 
 use super::exit::Exit;
+use clap::ValueEnum;
+use schemars::generate::SchemaSettings;
 
-/// Print a JSON Schema.
+const EXAMPLES: &str = "\
+Examples:
+  dbbench schema > scenario.schema.json        then `#:schema scenario.schema.json` as a scenario's first line
+  dbbench schema plan > plan.schema.json";
+
+/// Print a JSON Schema (draft-07), for completion in editors and for programs that read results.
 #[derive(clap::Args)]
-pub struct Args {}
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Which file's
+    #[arg(value_enum, default_value_t = What::Scenario)]
+    what: What,
+}
 
-pub fn main(_: Args) -> Exit {
-    Exit::CouldNotRun
+#[derive(Clone, Copy, ValueEnum)]
+enum What {
+    /// Scenario files, with the options of this build's drivers
+    Scenario,
+    /// plan.json
+    Plan,
+}
+
+pub fn main(args: Args) -> Exit {
+    match args.what {
+        What::Scenario => super::print(&crate::scenario::schema::schema_text(
+            &crate::registry::specs(),
+        )),
+        What::Plan => super::print(&text_of::<crate::plan::Plan>()),
+    }
+}
+
+/// The schema of a type that is written, as it is printed and stored.
+pub fn text_of<T: schemars::JsonSchema>() -> String {
+    let schema = SchemaSettings::draft07()
+        .into_generator()
+        .into_root_schema_for::<T>();
+    let text = serde_json::to_string_pretty(&schema).expect("a schema is plain JSON");
+    format!("{text}\n")
 }

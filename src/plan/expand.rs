@@ -27,6 +27,17 @@ pub enum Order {
     Shuffled,
 }
 
+impl Order {
+    /// As the scenario says it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Order::Interleaved => "interleaved",
+            Order::Sequential => "sequential",
+            Order::Shuffled => "shuffled",
+        }
+    }
+}
+
 pub type Point = Box<[u32]>;
 
 impl Sweep {

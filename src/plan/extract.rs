@@ -1,6 +1,7 @@
 //! What all extractions from an evaluated section share: checking it through rows, reporting a fault with its run,
 //! texts that may wait for the run, hashes of files.
 
+use super::coerce;
 use super::scope::{At, Evaluation, Scope};
 use crate::diag::{Diagnostic, Diagnostics, Span};
 use crate::driver::spec::DriverSpec;
@@ -21,18 +22,16 @@ pub struct Extract<'a, 's> {
 }
 
 impl Extract<'_, '_> {
-    /// Whether the section fits its rows, now that no template is left in it.
-    pub fn fits(&mut self, place: &Place, node: &Node, rows: &[Row]) -> bool {
-        let Some(table) = node.table() else {
-            return false;
-        };
+    /// The section as its rows want it, now that no template is left in it; None where it does not fit.
+    pub fn fit(&mut self, place: &Place, node: &Node, rows: &[Row]) -> Option<Node> {
+        let node = coerce::to_text(node, rows, &|span| self.scope.is_template(span));
         let mut diagnostics = Diagnostics::default();
-        check_table(place, table, node.span, rows, Templates::None, &mut diagnostics);
+        check_table(place, node.table()?, node.span, rows, Templates::None, &mut diagnostics);
         let fits = !diagnostics.has_errors();
         for diagnostic in diagnostics.list {
             self.scope.report_here(diagnostic, self.at);
         }
-        fits
+        fits.then_some(node)
     }
 
     pub fn report(&mut self, diagnostic: Diagnostic) {
@@ -109,7 +108,7 @@ impl Extract<'_, '_> {
             Err(error) => {
                 let message = format!("cannot read \"{path}\": {error}");
                 let help = "a path is relative to the file that says it";
-                self.refuse(Diagnostic::error("missing-file", span, message).help(help))
+                self.refuse(Diagnostic::error("cannot-read", span, message).help(help))
             }
         }
     }

@@ -159,3 +159,11 @@ fn part<T>(list: &[Arc<T>], number: u32) -> Result<Arc<T>, String> {
 fn parts<T>(list: &[Arc<T>], numbers: &[u32]) -> Result<Vec<Arc<T>>, String> {
     numbers.iter().map(|number| part(list, *number)).collect()
 }
+
+/// The JSON Schema (draft-07) of plan.json, as it is printed and stored.
+pub fn schema_text() -> String {
+    let settings = schemars::generate::SchemaSettings::draft07();
+    let schema = settings.into_generator().into_root_schema_for::<Plan>();
+    let text = serde_json::to_string_pretty(&schema).expect("a schema is plain JSON");
+    format!("{text}\n")
+}

@@ -27,6 +27,8 @@ pub struct Made {
     pub warnings: Vec<Diagnostic>,
     /// How many templates were evaluated: grows with the combinations of axes that templates read, not with the runs.
     pub evaluations: u64,
+    /// `interleaved`, `sequential` or `shuffled`.
+    pub order: &'static str,
 }
 
 /// Makes the plan of a scenario: `root` is its whole tree, checked, with defaults filled in; `only` are filters of
@@ -108,7 +110,8 @@ pub fn make(
         notes: warnings.iter().map(|warning| warning.message.clone()).collect(),
     };
     plan.hash = hash::hash(&plan);
-    Ok(Made { plan, warnings, evaluations: scope.evaluations })
+    let order = settings.order.name();
+    Ok(Made { plan, warnings, evaluations: scope.evaluations, order })
 }
 
 fn section_span(table: &Table, name: &str) -> Span {

@@ -4,7 +4,9 @@
 //! kept once, what differs per run is small, so 100,000 runs are cheap. `model` is the data, `expand` makes the runs,
 //! `resolve` evaluates what each needs, `estimate` says what it will cost, `describe` prints it.
 
+mod coerce;
 mod columns;
+pub mod describe;
 pub mod estimate;
 pub mod expand;
 mod extract;

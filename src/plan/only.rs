@@ -61,7 +61,7 @@ fn parse_part(part: &str, axes: &[Axis]) -> Result<(usize, Vec<u32>), String> {
     };
     let name = name.trim();
     let Some(position) = axes.iter().position(|axis| axis.name == name) else {
-        return Err(unknown("axis", name, axes.iter().map(|axis| axis.name.clone())));
+        return Err(not_there("axis", name, axes.iter().map(|axis| axis.name.clone())));
     };
     let axis = &axes[position];
     let mut wanted = Vec::new();
@@ -72,14 +72,14 @@ fn parse_part(part: &str, axes: &[Axis]) -> Result<(usize, Vec<u32>), String> {
             Some(index) => wanted.push(index as u32),
             None => {
                 let known = axis.values.iter().map(value_text);
-                return Err(unknown(&format!("value of `{name}`"), &value, known));
+                return Err(not_there(&format!("value of `{name}`"), &value, known));
             }
         }
     }
     Ok((position, wanted))
 }
 
-fn unknown(what: &str, wrong: &str, known: impl Iterator<Item = String>) -> String {
+fn not_there(what: &str, wrong: &str, known: impl Iterator<Item = String>) -> String {
     let known: Vec<String> = known.collect();
     let meant = closest(wrong, known.iter().map(String::as_str));
     match (meant, known.len()) {

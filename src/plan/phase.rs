@@ -27,14 +27,10 @@ pub struct GroupPlaces {
     pub pipeline: Span,
     pub endpoints: Span,
     pub keys: Span,
-    pub size: Span,
 }
 
 pub fn extract(ex: &mut Extract<'_, '_>, ordinal: u32) -> Option<ResolvedPhase> {
-    let node = ex.evaluation.node.clone();
-    if !ex.fits(&Place::TOP.list("phases"), &node, PHASE) {
-        return None;
-    }
+    let node = ex.fit(&Place::TOP.list("phases"), &ex.evaluation.node, PHASE)?;
     let reader = Reader::new(&node)?;
     let name = reader.text("name")?.to_owned();
     if reader.bool("when") == Some(false) {
@@ -56,7 +52,7 @@ pub fn extract(ex: &mut Extract<'_, '_>, ordinal: u32) -> Option<ResolvedPhase> 
     let at_least_ns = reader.nanoseconds("at_least").unwrap_or(0);
     if duration_ns.is_some() && at_least_ns > 0 {
         let message = "`at_least` repeats a phase by count, and this one has a `duration`";
-        return ex.refuse(Diagnostic::error("count-and-duration", reader.span_of("at_least"), message));
+        return ex.refuse(Diagnostic::error("conflicting-keys", reader.span_of("at_least"), message));
     }
     let plan = PhasePlan {
         name: name.clone(),
@@ -122,7 +118,6 @@ fn extract_group(
         pipeline: group.span_of("pipeline"),
         endpoints: group.span_of("endpoints"),
         keys: keys_at,
-        size: group.span_of("values"),
     };
     Some((plan, places))
 }
@@ -140,7 +135,7 @@ fn mix(ex: &mut Extract<'_, '_>, group: &Reader<'_>) -> Option<(Vec<MixEntry>, V
     match (group.text("operation"), group.table("mix")) {
         (Some(_), Some(mix)) => {
             let message = "`operation` and `mix` both say what the threads do";
-            ex.refuse(Diagnostic::error("operation-and-mix", span, message).related(mix.span, "the mix"))
+            ex.refuse(Diagnostic::error("conflicting-keys", span, message).related(mix.span, "the mix"))
         }
         (Some(operation), None) => {
             let entry = MixEntry { operation: operation.to_owned(), weight: 1.0 };
@@ -175,11 +170,11 @@ fn count(ex: &mut Extract<'_, '_>, group: &Reader<'_>, threads: u32, duration_ns
         (None, None, Some(_)) => Some(None),
         (_, _, Some(_)) => {
             let message = "a phase ends by its `duration` or by a count, not both";
-            ex.refuse(Diagnostic::error("count-and-duration", said, message))
+            ex.refuse(Diagnostic::error("conflicting-keys", said, message))
         }
         (Some(_), Some(_), None) => {
             let message = "`operations` and `operations_per_thread` both say how many";
-            ex.refuse(Diagnostic::error("two-counts", said, message))
+            ex.refuse(Diagnostic::error("conflicting-keys", said, message))
         }
         (Some(total), None, None) => Some(Some(total)),
         (None, Some(each), None) => Some(Some(each.saturating_mul(u64::from(threads)))),

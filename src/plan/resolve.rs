@@ -38,7 +38,6 @@ pub struct Resolver<'r> {
 
 pub struct Named<T> {
     pub name: String,
-    pub key_span: Span,
     pub section: Section<T>,
 }
 
@@ -128,7 +127,7 @@ impl<'r> Resolver<'r> {
                     let names: Vec<String> = self.targets.iter().map(|target| format!("\"{}\"", target.name)).collect();
                     let message = format!("there are {count} targets, and no axis `target` chooses one");
                     let help = format!("add to [sweep]: `target = [{}]`", names.join(", "));
-                    scope.faults.add_plain(Diagnostic::error("no-target-axis", span("targets"), message).help(help));
+                    scope.faults.add_plain(Diagnostic::error("no-target", span("targets"), message).help(help));
                     None
                 }
             };
@@ -251,7 +250,6 @@ fn named<T>(scope: &mut Scope<'_>, table: Option<&Table>, more: Mask) -> Vec<Nam
     let entries = table.map(|table| table.entries.as_slice()).unwrap_or_default();
     let sections = entries.iter().map(|entry| Named {
         name: entry.key.clone(),
-        key_span: entry.key_span,
         section: Section::new(scope, entry.node.clone(), Stage::Run, more),
     });
     sections.collect()

@@ -146,13 +146,22 @@ impl<'s> Scope<'s> {
         self.masks.get(&span).copied().unwrap_or(0)
     }
 
+    /// Whether what stands at a place came of a template.
+    pub fn is_template(&self, span: Span) -> bool {
+        self.masks.contains_key(&span)
+    }
+
     /// Reports a fault found at a place in a run; the message names the axis values if not all runs have it.
     pub fn report(&mut self, diagnostic: Diagnostic, mask: Mask, at: At<'_>) {
         self.faults.add(diagnostic, mask, at);
     }
 
     /// Reports a fault of an evaluated value: the axes are those that the string at its place reads.
-    pub fn report_here(&mut self, diagnostic: Diagnostic, at: At<'_>) {
+    pub fn report_here(&mut self, mut diagnostic: Diagnostic, at: At<'_>) {
+        // A template gave the value: the correction of a value is none of the template.
+        if self.is_template(diagnostic.span) {
+            diagnostic.fix = None;
+        }
         let mask = self.mask_at(diagnostic.span);
         self.faults.add(diagnostic, mask, at);
     }
@@ -167,9 +176,6 @@ impl<'s> Scope<'s> {
     }
 
     fn add_var(&mut self, vars: &Table, entry: &Entry, names: &HashSet<&str>, open: &mut Vec<String>) {
-        if self.vars.contains_key(&entry.key) {
-            return;
-        }
         if let Some(start) = open.iter().position(|name| *name == entry.key) {
             let circle = [&open[start..], &[entry.key.clone()]].concat().join(" -> ");
             let fault = Diagnostic::error("var-circle", entry.node.span, format!("these vars need each other: {circle}"))
@@ -178,6 +184,14 @@ impl<'s> Scope<'s> {
             self.broken.insert(entry.node.span);
             return;
         }
+        if self.vars.contains_key(&entry.key) {
+            return;
+        }
+        // Known before it is inspected, so that a circle is reported as one and not as an unknown name, too.
+        self.vars.insert(
+            entry.key.clone(),
+            Var { node: entry.node.clone(), mask: 0, memo: HashMap::new() },
+        );
         open.push(entry.key.clone());
         for needed in self.names_under(&entry.node) {
             if names.contains(needed.as_str())
@@ -187,14 +201,6 @@ impl<'s> Scope<'s> {
             }
         }
         open.pop();
-        if self.vars.contains_key(&entry.key) {
-            return;
-        }
-        // Known before it is inspected, so that a circle is reported as one and not as an unknown name, too.
-        self.vars.insert(
-            entry.key.clone(),
-            Var { node: entry.node.clone(), mask: 0, memo: HashMap::new() },
-        );
         let mask = self.inspect(&entry.node, Stage::Plan);
         if let Some(var) = self.vars.get_mut(&entry.key) {
             var.mask = mask;

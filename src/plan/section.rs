@@ -45,9 +45,4 @@ impl<T> Section<T> {
         self.known.insert(key, made.clone());
         made
     }
-
-    /// How many different combinations were resolved.
-    pub fn combinations(&self) -> usize {
-        self.known.len()
-    }
 }

@@ -19,15 +19,12 @@ pub struct ResolvedServer {
 
 /// `driver_is_ready`: an endpoint of the target names this server, so where `ready` is not said the driver says so.
 pub fn extract(ex: &mut Extract<'_, '_>, name: &str, driver_is_ready: bool) -> Option<ResolvedServer> {
-    let node = ex.evaluation.node.clone();
     let servers = Place::TOP.table("servers");
-    if !ex.fits(&servers.table(name), &node, SERVER) {
-        return None;
-    }
+    let node = ex.fit(&servers.table(name), &ex.evaluation.node, SERVER)?;
     let reader = Reader::new(&node)?;
     let command = ex.texts_of(&reader, "command");
     if command.is_empty() {
-        let fault = Diagnostic::error("empty-command", reader.span_of("command"), "a command has at least its program");
+        let fault = Diagnostic::error("empty", reader.span_of("command"), "a command has at least its program");
         return ex.refuse(fault);
     }
     let ports = ports(&reader);
@@ -138,7 +135,7 @@ fn files(ex: &mut Extract<'_, '_>, reader: &Reader<'_>) -> Option<Vec<FilePlan>>
     for entry in entries.unwrap_or_default() {
         if !stays_inside(&entry.key) {
             let message = format!("\"{}\" leads out of the server's directory", entry.key);
-            ex.report(Diagnostic::error("path-outside", entry.key_span, message));
+            ex.report(Diagnostic::error("bad-path", entry.key_span, message));
             continue;
         }
         let content = match Reader::new(&entry.node) {

@@ -73,7 +73,7 @@ pub fn start_order(
             let names: Vec<&str> = waiting.iter().map(|(_, _, server)| server.plan.name.as_str()).collect();
             let message = format!("these servers wait for each other: `{}`", names.join("`, `"));
             let span = place_in_list(&all[waiting[0].0].section.node, "after", "");
-            scope.faults.add_plain(Diagnostic::error("server-circle", span, message));
+            scope.faults.add_plain(Diagnostic::error("circular-after", span, message));
             return None;
         };
         started.push(waiting.remove(next));

@@ -119,7 +119,7 @@ fn read_cases(scope: &mut Scope<'_>, entry: &Entry, sweep: &mut Sweep) -> Option
     for name in &names {
         if let Some(axis) = first.entry(name).filter(|_| sweep.axes.iter().any(|axis| axis.name == *name)) {
             let message = format!("`{name}` is an axis of its own and one of the cases");
-            scope.faults.add_plain(Diagnostic::error("double-axis", axis.key_span, message));
+            scope.faults.add_plain(Diagnostic::error("duplicate-name", axis.key_span, message));
         }
         sweep.axes.push(Axis { name: (*name).to_owned(), values: Vec::new() });
     }

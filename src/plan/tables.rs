@@ -121,7 +121,7 @@ fn expression(scope: &mut Scope<'_>, node: &Node) -> Option<String> {
         },
         None => {
             let message = "a table's value is one whole expression";
-            Diagnostic::error("no-expression", node.span, message).help(format!("write `\"{{{{ {} }}}}\"`", text.trim()))
+            Diagnostic::error("not-an-expression", node.span, message).help(format!("write `\"{{{{ {} }}}}\"`", text.trim()))
         }
     };
     scope.faults.add_plain(fault);

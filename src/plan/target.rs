@@ -26,11 +26,8 @@ pub struct ResolvedTarget {
 
 /// `operations` are the scenario's own, of all drivers.
 pub fn extract(ex: &mut Extract<'_, '_>, name: &str, operations: Option<&Table>) -> Option<ResolvedTarget> {
-    let node = ex.evaluation.node.clone();
     let targets = Place::TOP.table("targets");
-    if !ex.fits(&targets.table(name), &node, TARGET) {
-        return None;
-    }
+    let node = ex.fit(&targets.table(name), &ex.evaluation.node, TARGET)?;
     let reader = Reader::new(&node)?;
     let driver = ex.driver(reader.text("driver")?, reader.span_of("driver"))?;
     let options = options(ex, name, &reader, driver);
@@ -87,12 +84,10 @@ fn options(
     };
     let targets = Place::TOP.table("targets");
     let place = targets.table(target);
-    if !ex.fits(&place.table("options"), said, driver.options) {
-        return None;
-    }
+    let said = &ex.fit(&place.table("options"), said, driver.options)?;
     let values = to_json(said).as_object().cloned().unwrap_or_default();
     if let Err(fault) = (driver.check_options)(&Options::new(driver.options, values)) {
-        return ex.refuse(option_fault("wrong-option", said, &fault));
+        return ex.refuse(option_fault("bad-option", said, &fault));
     }
     let kept = ex.json(said).as_object().cloned().unwrap_or_default();
     Some(kept.into_iter().collect())
@@ -128,7 +123,7 @@ fn endpoints(
             return Some(Vec::new());
         };
         let message = format!("the driver `{}` has no endpoints: its store is inside the client", driver.name);
-        return ex.refuse(Diagnostic::error("needless-endpoint", first.span, message).help("leave `endpoints` out"));
+        return ex.refuse(Diagnostic::error("endpoints-not-used", first.span, message).help("leave `endpoints` out"));
     };
     if nodes.is_empty() {
         let message = format!("the target `{target}` has no endpoint, and the driver `{}` needs one", driver.name);
@@ -142,7 +137,7 @@ fn endpoints(
         if let Err(fault) = parse(&rendered) {
             let range = Some(fault.start..fault.end);
             let span = ex.scope.narrow(node.span, &rendered, range);
-            let mut diagnostic = Diagnostic::error("wrong-endpoint", span, fault.message).help(fault.help);
+            let mut diagnostic = Diagnostic::error("bad-endpoint", span, fault.message).help(fault.help);
             if span == node.span {
                 diagnostic = diagnostic.label(format!("this is \"{rendered}\""));
             }
@@ -185,7 +180,7 @@ fn own_operations(
         };
         if driver.operation.is_empty() {
             let message = format!("the driver `{}` takes no operations of the scenario's own", driver.name);
-            ex.report(Diagnostic::error("no-own-operations", entry.key_span, message));
+            ex.report(Diagnostic::error("unsupported-operation", entry.key_span, message));
             plans = None;
             continue;
         }
@@ -210,13 +205,11 @@ fn own_operation(
     let mut inner = Extract { scope: &mut *ex.scope, evaluation: &evaluation, at: ex.at, drivers: ex.drivers };
     let operations = Place::TOP.table("operations");
     let place = operations.table(name);
-    if !inner.fits(&place.table(driver.name), &evaluation.node, driver.operation) {
-        return None;
-    }
-    let values = to_json(&evaluation.node).as_object().cloned().unwrap_or_default();
+    let fitted = inner.fit(&place.table(driver.name), &evaluation.node, driver.operation)?;
+    let values = to_json(&fitted).as_object().cloned().unwrap_or_default();
     if let Err(fault) = (driver.check_operation)(&values) {
-        return inner.refuse(option_fault("wrong-operation", &evaluation.node, &fault));
+        return inner.refuse(option_fault("bad-option", &fitted, &fault));
     }
-    let table = inner.json(&evaluation.node);
+    let table = inner.json(&fitted);
     Some((OperationPlan { name: name.to_owned(), table }, evaluation.asked))
 }

@@ -27,7 +27,7 @@ pub fn keys(ex: &mut Extract<'_, '_>, said: Option<Reader<'_>>, span: Span) -> O
     };
     let format = reader.text("format").unwrap_or("user%010d").to_owned();
     if let Err(message) = key_width(&format) {
-        return ex.refuse(Diagnostic::error("wrong-format", reader.span_of("format"), message).help("write `user%010d`"));
+        return ex.refuse(Diagnostic::error("bad-key-format", reader.span_of("format"), message).help("write `user%010d`"));
     }
     let (distribution, name) = distribution(ex, &reader)?;
     let count = reader.count("count");
@@ -84,7 +84,7 @@ fn distribution<'t>(ex: &mut Extract<'_, '_>, keys: &Reader<'t>) -> Option<(KeyD
         let said = table.as_ref().filter(|table| table.has(parameter));
         if let Some(table) = said.filter(|_| !owners.contains(&name)) {
             let message = format!("`{parameter}` is of `{}`, and `{name}` does not use it", owners.join("` and `"));
-            return ex.refuse(Diagnostic::error("unused-parameter", table.key_span_of(parameter), message).help("leave it out"));
+            return ex.refuse(Diagnostic::error("wrong-parameter", table.key_span_of(parameter), message).help("leave it out"));
         }
     }
     let number = |key: &str, default: f64| table.as_ref().and_then(|table| table.number(key)).unwrap_or(default);
@@ -133,14 +133,14 @@ fn value_size(ex: &mut Extract<'_, '_>, values: &Reader<'_>) -> Option<SizeSpec>
             .filter_map(|choice| Some(SizeChoice { bytes: choice.size("size")?, weight: choice.number("weight")? }))
             .collect();
         if choices.is_empty() {
-            return ex.refuse(Diagnostic::error("empty-choices", node.span, "a choice of sizes has at least one"));
+            return ex.refuse(Diagnostic::error("empty", node.span, "a choice of sizes has at least one"));
         }
         return Some(SizeSpec::Choices { choices });
     }
     let (from_bytes, to_bytes) = (table.size("from")?, table.size("to")?);
     if from_bytes > to_bytes {
         let message = "the largest size is smaller than the smallest";
-        return ex.refuse(Diagnostic::error("wrong-range", table.span_of("to"), message));
+        return ex.refuse(Diagnostic::error("empty-range", table.span_of("to"), message));
     }
     Some(SizeSpec::Uniform { from_bytes, to_bytes })
 }
@@ -152,7 +152,7 @@ fn content(ex: &mut Extract<'_, '_>, values: &Reader<'_>) -> Option<Content> {
         Some("file") => {
             let Some(path) = values.text("file") else {
                 let message = "which file the values are cut from is not said";
-                return ex.refuse(Diagnostic::error("no-file", values.span_of("content"), message).help("add `file = \"corpus.txt\"`"));
+                return ex.refuse(Diagnostic::error("missing-key", values.span_of("content"), message).help("add `file = \"corpus.txt\"`"));
             };
             let (found, sha256) = ex.hash_of(path, values.span_of("file"))?;
             // Where it was found; the plan's hash leaves that out and takes the content's hash.
@@ -163,7 +163,7 @@ fn content(ex: &mut Extract<'_, '_>, values: &Reader<'_>) -> Option<Content> {
     let is_file = matches!(content, Content::File { .. });
     if values.has("file") && !is_file {
         let message = "`file` is used by `content = \"file\"` only";
-        return ex.refuse(Diagnostic::error("unused-parameter", values.key_span_of("file"), message));
+        return ex.refuse(Diagnostic::error("conflicting-keys", values.key_span_of("file"), message));
     }
     Some(content)
 }

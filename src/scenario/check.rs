@@ -49,9 +49,18 @@ impl<'p> Place<'p> {
     fn path(&self) -> String {
         match self.parent.map(Place::path) {
             None => String::new(),
-            Some(path) if path.is_empty() => self.name.to_owned(),
-            Some(path) => format!("{path}.{}", self.name),
+            Some(path) if path.is_empty() => quoted(self.name),
+            Some(path) => format!("{path}.{}", quoted(self.name)),
         }
+    }
+}
+
+/// A key as TOML wants it in a header.
+fn quoted(key: &str) -> String {
+    let bare = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+    match !key.is_empty() && key.chars().all(bare) {
+        true => key.to_owned(),
+        false => format!("{key:?}"),
     }
 }
 
@@ -146,15 +155,7 @@ impl Checker<'_> {
         if self.templates == Templates::None || !node.is_template() {
             return false;
         }
-        match kind {
-            // Names are used by other parts of the file before anything is evaluated.
-            Kind::Name(_) | Kind::Expression => false,
-            Kind::List(_) | Kind::Table(_) | Kind::Map(..) | Kind::Open { .. } => {
-                is_whole_expression(text)
-            }
-            Kind::OneOf(kinds) => kinds.iter().any(|kind| self.may_be_template(node, kind)),
-            _ => true,
-        }
+        takes_templates(kind) && (is_whole_expression(text) || !wants_whole_expression(kind))
     }
 
     fn push(&mut self, diagnostic: Diagnostic) {
@@ -385,9 +386,8 @@ impl Checker<'_> {
 
     fn list(&mut self, place: &Place, key: &str, node: &Node, element: &Kind) {
         let Some(items) = node.array() else {
-            return self.wrong_type(key, node, &Kind::List(&Kind::Any));
+            return self.no_list(place, key, node, element);
         };
-        let _ = items;
         for item in items {
             match (element, item.table()) {
                 (Kind::Table(rows), Some(table)) => {
@@ -396,6 +396,15 @@ impl Checker<'_> {
                 _ => self.value(place, key, item, element),
             }
         }
+    }
+
+    fn no_list(&mut self, place: &Place, key: &str, node: &Node, element: &Kind) {
+        if !matches!(element, Kind::Table(_)) || node.table().is_none() {
+            return self.wrong_type(key, node, &Kind::List(&Kind::Any));
+        }
+        let message = format!("{} must be an array of tables, not one table", called(key));
+        let help = format!("write {} above each of them", place.list(key));
+        self.push(Diagnostic::error("wrong-type", node.span, message).help(help));
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -426,17 +435,19 @@ impl Checker<'_> {
     }
 
     fn table(&mut self, place: &Place, table: &Table, span: Span, rows: &[Row]) {
+        let known: Vec<&str> = rows.iter().map(|row| row.name).collect();
         for entry in &table.entries {
             match rows.iter().find(|row| row.name == entry.key) {
                 Some(row) => self.value(place, &entry.key, &entry.node, &row.kind),
-                None => {
-                    let known: Vec<&str> = rows.iter().map(|row| row.name).collect();
-                    self.push(unknown_key(place, &entry.key, entry.key_span, &known));
-                }
+                None => self.push(unknown_key(place, &entry.key, entry.key_span, &known)),
             }
         }
         for row in rows.iter().filter(|row| row.required) {
-            if table.get(row.name).is_none() {
+            // A misspelt key was told already, with the right one.
+            let misspelt = |key: &str| {
+                !known.contains(&key) && did_you_mean(key, known.iter().copied()) == Some(row.name)
+            };
+            if table.get(row.name).is_none() && !table.keys().any(misspelt) {
                 let message = format!("{place} needs `{}`", row.name);
                 let fault = Diagnostic::error("missing-key", span, message);
                 self.push(fault.help(format!("{}: {}", row.name, row.doc)));
@@ -462,10 +473,42 @@ impl Checker<'_> {
             }
             first.get_or_insert(faults);
         }
+        if let (Some(text), [Kind::Choice([only])]) = (node.string(), fitting.as_slice()) {
+            let message = format!(
+                "{} must be `{only}` or {}, not `{text}`",
+                called(key),
+                expected(&kinds[kinds.len() - 1])
+            );
+            return self.push(Diagnostic::error("unknown-choice", node.span, message));
+        }
         if let Some(fault) = no_key_fits(place, key, &fitting, node) {
             return self.push(fault);
         }
         self.diagnostics.extend(first.unwrap_or_default());
+    }
+}
+
+/// Whether a template may stand for a value of this kind. Names and tables of fixed keys are read before anything is
+/// evaluated, so they are written out.
+pub fn takes_templates(kind: &Kind) -> bool {
+    match kind {
+        Kind::Name(_) | Kind::Expression | Kind::Table(_) | Kind::Open { .. } => false,
+        Kind::List(element) => !matches!(element, Kind::Table(_) | Kind::Name(_)),
+        Kind::Map(_, other) => matches!(other, Kind::Number { .. } | Kind::Text),
+        Kind::OneOf(kinds) => kinds.iter().any(takes_templates),
+        _ => true,
+    }
+}
+
+/// Whether a template for this kind must give a list or table, which only one whole expression does.
+fn wants_whole_expression(kind: &Kind) -> bool {
+    match kind {
+        Kind::List(_) | Kind::Map(..) => true,
+        Kind::OneOf(kinds) => kinds
+            .iter()
+            .filter(|kind| takes_templates(kind))
+            .all(wants_whole_expression),
+        _ => false,
     }
 }
 
@@ -687,7 +730,8 @@ fn mended(name: &str, names: NameKind) -> String {
 
 /// An unknown key, with the one that was meant, the table where it belongs, or the list of those there are.
 pub fn unknown_key(place: &Place, key: &str, span: Span, known: &[&str]) -> Diagnostic {
-    let message = format!("unknown key `{key}` in {place}");
+    let within = if place.parent.is_none() { "at" } else { "in" };
+    let message = format!("unknown key `{key}` {within} {place}");
     let fault = Diagnostic::error("unknown-key", span, message);
     if let Some(near) = did_you_mean(key, known.iter().copied()) {
         return fault

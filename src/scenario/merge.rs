@@ -185,7 +185,7 @@ impl Reading<'_> {
         let base = match source::read(path, shown, said_at, self.sources) {
             Ok(base) => base,
             Err(fault) => {
-                self.diagnostics.push(fault);
+                self.diagnostics.push(*fault);
                 return None;
             }
         };

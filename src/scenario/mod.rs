@@ -11,6 +11,7 @@ pub mod model;
 pub mod overrides;
 pub mod parse;
 pub mod read;
+pub mod schema;
 pub mod source;
 pub mod tree;
 mod units_help;

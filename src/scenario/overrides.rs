@@ -5,7 +5,7 @@
 
 use super::parse;
 use super::tree::{Entry, Node, Table, Value};
-use crate::diag::{Diagnostic, Diagnostics, SourceMap, Span, did_you_mean, list_of};
+use crate::diag::{Diagnostic, Diagnostics, SourceMap, Span, did_you_mean, list_of, there_are};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -262,7 +262,7 @@ fn unknown_name<'k>(known: impl Iterator<Item = &'k str>, key: &str, span: Span)
         Some(near) => unknown
             .help(format!("did you mean `{near}`?"))
             .fix(span, near),
-        None => unknown.help(format!("there are {}", list_of(known))),
+        None => unknown.help(there_are(known)),
     }
 }
 

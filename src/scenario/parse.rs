@@ -59,6 +59,18 @@ fn syntax_fault(text: &str, base: u32, message: &str, range: Range<usize>) -> Di
             .label("the second one")
             .help("a key may stand once in a table; remove one of the two");
     }
+    // toml takes a bare word that begins with n or i for a misspelt `nan` or `inf`.
+    let bare = [
+        "string values must be quoted",
+        "invalid float, expected `nan`",
+        "invalid float, expected `inf`",
+    ];
+    if bare.iter().any(|fault| message.starts_with(fault)) {
+        let word = text.get(range).unwrap_or("");
+        return Diagnostic::error("syntax", span, "not valid TOML: a string needs its quotes")
+            .help("with quotes")
+            .fix(span, format!("{word:?}"));
+    }
     let message = match message.split_once(", expected ") {
         Some((found, expected)) => format!("not valid TOML: {found}; expected {expected}"),
         None => format!("not valid TOML: {message}"),

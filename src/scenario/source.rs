@@ -16,16 +16,16 @@ pub fn read(
     shown: &str,
     said_at: Span,
     sources: &mut SourceMap,
-) -> Result<u32, Diagnostic> {
+) -> Result<u32, Box<Diagnostic>> {
     let fault = |error: std::io::Error| {
         let message = format!("cannot read `{shown}`: {}", reason(&error));
-        Diagnostic::error("cannot-read", said_at, message)
+        Box::new(Diagnostic::error("cannot-read", said_at, message))
     };
     let file = std::fs::File::open(path).map_err(fault)?;
     let metadata = file.metadata().map_err(fault)?;
     if metadata.is_dir() {
         let message = format!("`{shown}` is a directory, not a scenario");
-        return Err(Diagnostic::error("cannot-read", said_at, message));
+        return Err(Box::new(Diagnostic::error("cannot-read", said_at, message)));
     }
     if metadata.len() > SIZE_LIMIT {
         return Err(too_large(shown, said_at));
@@ -45,7 +45,7 @@ fn add(
     path: &Path,
     shown: &str,
     sources: &mut SourceMap,
-) -> Result<u32, Diagnostic> {
+) -> Result<u32, Box<Diagnostic>> {
     let directory = path.parent().unwrap_or(Path::new(""));
     match String::from_utf8(bytes) {
         Ok(text) => Ok(sources.add(shown, directory, text)),
@@ -57,17 +57,19 @@ fn add(
             let start = sources.add(shown, directory, text) as usize + at;
             let span = Span::new(start, start + '\u{fffd}'.len_utf8());
             let message = format!("not UTF-8: byte 0x{byte:02x} at offset {at}");
-            Err(Diagnostic::error("not-utf8", span, message).help(
-                "TOML is UTF-8; convert the file, for instance with `iconv -f latin1 -t utf8`",
+            let help =
+                "TOML is UTF-8; convert the file, for instance with `iconv -f latin1 -t utf8`";
+            Err(Box::new(
+                Diagnostic::error("not-utf8", span, message).help(help),
             ))
         }
     }
 }
 
-fn too_large(shown: &str, said_at: Span) -> Diagnostic {
+fn too_large(shown: &str, said_at: Span) -> Box<Diagnostic> {
     let limit = crate::units::format_size(SIZE_LIMIT);
     let message = format!("`{shown}` is larger than {limit}, so it is no scenario");
-    Diagnostic::error("file-too-large", said_at, message)
+    Box::new(Diagnostic::error("file-too-large", said_at, message))
 }
 
 /// The cause in words that are the same on every system.

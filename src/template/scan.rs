@@ -143,7 +143,9 @@ pub fn closest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
     known
         .into_iter()
         .map(|name| (strsim::damerau_levenshtein(wrong, name), name))
-        .filter(|(distance, name)| *distance <= 1 + name.len().max(wrong.len()) / 4)
+        .filter(|(distance, name)| {
+            *distance < wrong.len() && *distance <= 1 + name.len().max(wrong.len()) / 4
+        })
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)
 }

@@ -93,7 +93,22 @@ static MEMCACHED: DriverSpec = DriverSpec {
     library: "",
 };
 
-static REDB: DriverSpec = DriverSpec {
+static REDB: DriverSpec = EMBEDDED;
+
+/// Further embedded stores, for the scenarios of the repository.
+#[allow(dead_code)]
+pub const MORE: &[&DriverSpec] = &[
+    &DriverSpec {
+        name: "sqlite",
+        ..EMBEDDED
+    },
+    &DriverSpec {
+        name: "fjall",
+        ..EMBEDDED
+    },
+];
+
+const EMBEDDED: DriverSpec = DriverSpec {
     name: "redb",
     summary: "redb, embedded.",
     options: &[

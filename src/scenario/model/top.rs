@@ -10,13 +10,13 @@ pub const TOP: &[Row] = &[
     Row::new(
         "schema",
         Kind::Integer { min: 1, max: 1 },
-        "Version of the language.",
+        "Version of the language; this is `schema = 1`.",
     )
     .required(),
     Row::new(
         "name",
         Kind::Name(NameKind::Scenario),
-        "Name of the scenario; its results go to `results/<name>/`.",
+        "Name of the scenario, such as `name = \"kvs-40k\"`; its results go to `results/<name>/`.",
     )
     .required(),
     Row::new("title", Kind::Text, "One line for reports."),
@@ -91,7 +91,7 @@ pub const TOP: &[Row] = &[
     Row::new(
         "phases",
         Kind::List(&Kind::Table(PHASE)),
-        "What happens in a run, in order.",
+        "What happens in a run, in order: each a `[[phases]]`.",
     )
     .required(),
     Row::new(

@@ -14,7 +14,7 @@ pub use workload::{distribution_parameters, key_format_is_valid};
 
 use super::read::Reader;
 use super::tree::{Entry, Node, Table, Value};
-use crate::diag::{Diagnostic, Diagnostics, SourceMap, Span, did_you_mean, list_of};
+use crate::diag::{Diagnostic, Diagnostics, SourceMap, Span, did_you_mean, there_are};
 use crate::driver::spec::DriverSpec;
 
 /// Judges a merged tree that is filled with the defaults.
@@ -135,7 +135,7 @@ fn unknown(code: &'static str, what: &str, node: &Node, known: &[&str]) -> Diagn
             .help(format!("did you mean `{near}`?"))
             .fix(node.span, format!("\"{near}\"")),
         None if known.is_empty() => fault.help(format!("the scenario has no {what}")),
-        None => fault.help(format!("there are {}", list_of(known.iter().copied()))),
+        None => fault.help(there_are(known.iter().copied())),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `[[phases]]` and `[operations]`: what each thread does, how long, and whether the targets' drivers can.
 
 use super::{Context, literal, targets, unknown};
-use crate::diag::{Diagnostic, Diagnostics, Span, did_you_mean, list_of};
+use crate::diag::{Diagnostic, Diagnostics, Span, did_you_mean, there_are};
 use crate::op::Verb;
 use crate::scenario::read::Reader;
 use crate::scenario::tree::{Entry, Node};
@@ -197,7 +197,7 @@ fn group_names(phase: &Reader, diagnostics: &mut Diagnostics) {
                 name_of(phase)
             );
             let help = format!(
-                "rename the group, for instance \"{name}ers\": tables could not tell them apart"
+                "rename the group, for instance \"{name}_threads\": tables could not tell them apart"
             );
             diagnostics.push(Diagnostic::error("duplicate-name", span, message).help(help));
         } else {
@@ -261,7 +261,7 @@ fn unknown_operation(scenario: &Context, name: &str, span: Span) -> Diagnostic {
         Some(near) => fault
             .help(format!("did you mean `{near}`?"))
             .fix(span, near),
-        None => fault.help(format!("there are {}", list_of(known))),
+        None => fault.help(there_are(known)),
     }
 }
 

@@ -1,0 +1,78 @@
+//! What the command line changes about a scenario: the same options for `scenario`, `check` and `plan`.
+
+use crate::diag::{self, Diagnostics, SourceMap};
+use crate::driver::spec::DriverSpec;
+use crate::plan::{self, Made};
+use crate::scenario::{self, Overrides, Scenario};
+use std::io::IsTerminal;
+use std::path::Path;
+
+/// Flattened into the arguments of commands that read scenarios.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct OverrideArgs {
+    /// Replace a var, or any key by its path: `operations=1000`, `runs.repeats=5`
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub set: Vec<String>,
+    /// Only these runs: `target=redis,threads=1|4`, or a run id; several add up
+    #[arg(long, value_name = "AXIS=VALUE,...")]
+    pub only: Vec<String>,
+    /// Merge the scenario's [quick] over it: a try in seconds
+    #[arg(long)]
+    pub quick: bool,
+    /// Add or replace a label
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub label: Vec<String>,
+    /// Warnings and missing programs are errors
+    #[arg(long)]
+    pub strict: bool,
+}
+
+/// A scenario with its plan.
+pub struct Planned {
+    pub scenario: Scenario,
+    pub sources: SourceMap,
+    pub made: Made,
+    /// Warnings as drawn for people; empty where there are none.
+    pub warnings: String,
+}
+
+impl OverrideArgs {
+    pub fn overrides(&self) -> Overrides {
+        Overrides {
+            set: self.set.clone(),
+            labels: self.label.clone(),
+            quick: self.quick,
+        }
+    }
+
+    /// Loads and plans a scenario. The error is every fault, drawn for people.
+    pub fn plan(&self, path: &Path, drivers: &[&'static DriverSpec]) -> Result<Planned, String> {
+        let color = std::io::stderr().is_terminal();
+        let loaded = scenario::load(path, &self.overrides(), drivers);
+        let mut diagnostics = loaded.diagnostics;
+        let Some(scenario) = loaded.scenario else {
+            return Err(diag::render(&loaded.sources, &diagnostics, color));
+        };
+        let made = match plan::make(&scenario.root, &loaded.sources, drivers, &self.only) {
+            Ok(made) => made,
+            Err(faults) => {
+                diagnostics.extend(faults);
+                return Err(diag::render(&loaded.sources, &diagnostics, color));
+            }
+        };
+        diagnostics.extend(Diagnostics { list: made.warnings.clone() });
+        let drawn = match diagnostics.is_empty() {
+            true => String::new(),
+            false => diag::render(&loaded.sources, &diagnostics, color),
+        };
+        if self.strict && !diagnostics.is_empty() {
+            return Err(format!("{drawn}warnings are errors under --strict\n"));
+        }
+        Ok(Planned { scenario, sources: loaded.sources, made, warnings: drawn })
+    }
+}
+
+/// The drivers of this build, as data.
+pub fn drivers() -> Vec<&'static DriverSpec> {
+    crate::registry::DRIVERS.iter().map(|entry| (entry.spec)()).collect()
+}
