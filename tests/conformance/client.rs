@@ -109,8 +109,12 @@ impl<D: Driver> Client<D> {
         })
     }
 
+    pub async fn open_session(&self) -> Result<SessionOf<D>, Failure> {
+        self.worker.session(&self.endpoints).await
+    }
+
     pub fn try_session(&self) -> Result<SessionOf<D>, Failure> {
-        self.run(self.worker.session(&self.endpoints))
+        self.run(self.open_session())
     }
 
     pub fn session(&self) -> SessionOf<D> {
