@@ -1,4 +1,5 @@
 //! The other side of the facts: a driver opened on a store, its sessions run to their ends one call at a time.
+#![allow(dead_code)]
 
 use dbbench::driver::scripted::Framing;
 use dbbench::driver::spec::{Endpoint, Options, Store, Transport};

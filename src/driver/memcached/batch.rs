@@ -26,7 +26,7 @@ pub(super) struct Place {
 
 /// A get of a server that is not complete yet.
 #[derive(Clone, Copy, Debug, Default)]
-struct OpenGet {
+pub(super) struct OpenGet {
     keys: usize,
     begins_at: usize,
     last_operation: usize,
@@ -100,6 +100,7 @@ impl Session {
         for (server, get) in open.iter_mut().enumerate() {
             self.close(get, server);
         }
+        self.open_gets = open;
         Ok(())
     }
 

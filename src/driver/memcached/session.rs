@@ -3,6 +3,7 @@
 //! Nothing is allocated per operation and no value is copied on its way in; `wire` knows the bytes, `ketama` which
 //! server has a key, `batch` how many operations go out together.
 
+use super::batch::{OpenGet, Place};
 use super::ketama::Ring;
 use super::wire::{self, Line, Protocol};
 use crate::driver::net::connection::GATHER_FROM;
@@ -19,7 +20,8 @@ pub struct Session {
     pub(super) protocol: Protocol,
     pub(super) multi_get: bool,
     /// Scratch of `batch`.
-    pub(super) places: Vec<super::batch::Place>,
+    pub(super) places: Vec<Place>,
+    pub(super) open_gets: Vec<Option<OpenGet>>,
 }
 
 /// One server's connection.
@@ -46,6 +48,7 @@ impl Session {
             protocol,
             multi_get,
             places: Vec::new(),
+            open_gets: Vec::new(),
         }
     }
 
