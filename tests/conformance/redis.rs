@@ -430,3 +430,32 @@ fn a_server_without_room_for_another_client_is_a_failure_to_connect() {
     assert_eq!(failure.class, ErrorClass::Connect);
     assert!(failure.broken);
 }
+
+/// The known truth that the engine's tests stand on: what is scripted is what a session sees.
+#[test]
+fn a_scripted_store_takes_its_time_and_no_more() {
+    use dbbench::driver::scripted::{ScriptedServer, stores};
+    let value = |key: &[u8]| Some([key, &[b'v'; 41_960]].concat());
+    for delay in [200, 1_000, 5_000].map(Duration::from_micros) {
+        let server = ScriptedServer::start(Framing::Resp, stores::redis(delay, value)).unwrap();
+        let client = open(format!("redis://127.0.0.1:{}", server.port()), json!({})).unwrap();
+        let mut session = client.session();
+        let mut times = Vec::new();
+        for number in 0..40 {
+            let key = format!("key-{number}");
+            let read = verify(key.as_bytes(), &value(key.as_bytes()).unwrap());
+            let start = std::time::Instant::now();
+            let outcome = client.execute(&mut session, &read).0;
+            times.push(start.elapsed());
+            assert_eq!(outcome, Outcome::Found);
+        }
+        times.sort();
+        assert!(times[0] >= delay, "{:?} is less than {delay:?}", times[0]);
+        // The quickest of many is not disturbed by whatever else this machine does.
+        assert!(
+            times[0] < delay + Duration::from_millis(1),
+            "{:?}",
+            times[0]
+        );
+    }
+}
