@@ -4,6 +4,8 @@
 mod client;
 #[path = "conformance/facts.rs"]
 mod facts;
+#[path = "conformance/memcached.rs"]
+mod memcached;
 #[path = "conformance/redis.rs"]
 mod redis;
 mod support;
@@ -65,3 +67,7 @@ macro_rules! conformance {
 conformance!(server redis_resp2, crate::redis::Resp2);
 conformance!(server redis_resp3, crate::redis::Resp3);
 conformance!(server redis_unix, crate::redis::Unix);
+conformance!(server memcached_text, crate::memcached::Text);
+conformance!(server memcached_multi_get, crate::memcached::Multi);
+conformance!(server memcached_meta, crate::memcached::Meta);
+conformance!(server memcached_unix, crate::memcached::Unix);

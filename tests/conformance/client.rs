@@ -1,4 +1,5 @@
 //! The other side of the facts: a driver opened on a store, its sessions run to their ends one call at a time.
+#![allow(dead_code)]
 
 use dbbench::driver::scripted::Framing;
 use dbbench::driver::spec::{Endpoint, Options, Store, Transport};
@@ -109,8 +110,12 @@ impl<D: Driver> Client<D> {
         })
     }
 
+    pub async fn open_session(&self) -> Result<SessionOf<D>, Failure> {
+        self.worker.session(&self.endpoints).await
+    }
+
     pub fn try_session(&self) -> Result<SessionOf<D>, Failure> {
-        self.run(self.worker.session(&self.endpoints))
+        self.run(self.open_session())
     }
 
     pub fn session(&self) -> SessionOf<D> {

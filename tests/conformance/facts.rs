@@ -351,7 +351,15 @@ pub fn a_reply_cut_off_anywhere_is_a_lost_connection<H: ServerHarness>() {
         let mut session = client.session();
         let (outcomes, _) = client.execute_batch(&mut session, &[get("k"), get("k")]);
         assert_eq!(outcomes.len(), 2);
-        assert!(outcomes.iter().all(Outcome::breaks_session), "cut at {cut}");
+        // Where both share one request the first value may have come whole.
+        let [first, second] = &outcomes[..] else {
+            panic!("{outcomes:?}")
+        };
+        assert!(
+            *first == Outcome::Found || first.breaks_session(),
+            "cut at {cut}"
+        );
+        assert!(second.breaks_session(), "cut at {cut}");
     }
 }
 
@@ -411,6 +419,7 @@ pub fn a_server_killed_under_an_operation_is_a_lost_connection<H: ServerHarness>
     let failure = failure(outcome);
     assert_eq!(failure.class, ErrorClass::Reset);
     assert!(failure.broken && failure.unanswered);
+    store.server().wait_ended();
     let refused = client.try_session().err().expect("nobody is there");
     assert_eq!(refused.class, ErrorClass::Connect);
 }

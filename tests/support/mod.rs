@@ -7,6 +7,7 @@
 
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -126,7 +127,7 @@ impl TestServer {
         TestServer::start("memcached", Ready::Socket, |_, directory| {
             let socket = directory.join("server.sock").display().to_string();
             // As the user who owns the directory: another could not make its socket there.
-            ["-u", "root", "-s", &socket, "-a", "0777"]
+            ["-u", "root", "-s", &socket, "-a", "0777", "-I", "2m"]
                 .iter()
                 .map(|text| (*text).to_owned())
                 .collect()
@@ -146,9 +147,24 @@ impl TestServer {
         Pid::from_raw(i32::try_from(self.child.id()).expect("a process id"))
     }
 
-    /// Stops it where it stands, as a hung server does.
+    /// Stops it where it stands, as a hung server does. A signal stops threads one after another: waits for the last.
     pub fn hang(&self) {
         kill(self.pid(), Signal::SIGSTOP).expect("the server is there");
+        while !self.stopped() {
+            std::thread::sleep(Duration::from_micros(100));
+        }
+    }
+
+    fn stopped(&self) -> bool {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.pid())).expect("its threads");
+        tasks.flatten().all(|task| {
+            let state = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+            // The state stands behind the name, which is in parentheses.
+            state
+                .rsplit(") ")
+                .next()
+                .is_some_and(|rest| rest.starts_with('T'))
+        })
     }
 
     pub fn go_on(&self) {
@@ -157,6 +173,12 @@ impl TestServer {
 
     pub fn kill(&self) {
         kill(self.pid(), Signal::SIGKILL).expect("the server is there");
+    }
+
+    /// Waits until a killed server is gone, and its port with it.
+    pub fn wait_ended(&self) {
+        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
+        waitid(Id::Pid(self.pid()), flags).expect("the server ends");
     }
 }
 

@@ -16,6 +16,7 @@ use super::spec::{Endpoint, Transport};
 use crate::op::{ErrorClass, Failure};
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::time::Duration;
 use tokio::net::{TcpStream, UnixStream};
 
 /// All addresses of a name, in the resolver's order. Blocks; called once, before a phase.
@@ -55,7 +56,7 @@ pub async fn connect(endpoint: &Endpoint) -> Result<Connection, Failure> {
         Transport::Unix { path } => {
             let stream = UnixStream::connect(path)
                 .await
-                .map_err(|error| Failure::connecting(&error, &endpoint.label))?;
+                .map_err(|error| unconnected(&error, &endpoint.label))?;
             Ok(Connection::new(Stream::Unix(stream), None))
         }
         Transport::Directory { .. } | Transport::Nothing => Err(Failure::new(
@@ -65,24 +66,42 @@ pub async fn connect(endpoint: &Endpoint) -> Result<Connection, Failure> {
     }
 }
 
+/// How long an address that does not answer keeps the next one waiting.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// Tries the addresses in order; the connection has TCP_NODELAY set.
 pub async fn connect_tcp(
     addresses: &[SocketAddr],
     label: &str,
 ) -> Result<(TcpStream, SocketAddr), Failure> {
-    let mut last = io::Error::new(io::ErrorKind::AddrNotAvailable, "no address");
-    for address in addresses {
-        match TcpStream::connect(address).await {
-            Ok(stream) => {
-                stream
-                    .set_nodelay(true)
-                    .map_err(|error| Failure::connecting(&error, label))?;
-                return Ok((stream, *address));
-            }
+    let mut last = io::Error::new(io::ErrorKind::InvalidInput, "no address");
+    for (number, address) in addresses.iter().enumerate() {
+        let connecting = TcpStream::connect(address);
+        let result = if number + 1 < addresses.len() {
+            let limited = tokio::time::timeout(PATIENCE, connecting).await;
+            limited.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+        } else {
+            // The limit of the last one is the session's.
+            connecting.await
+        };
+        match result.and_then(|stream| stream.set_nodelay(true).map(|()| stream)) {
+            Ok(stream) => return Ok((stream, *address)),
             Err(error) => last = error,
         }
     }
-    Err(Failure::connecting(&last, label))
+    Err(unconnected(&last, label))
+}
+
+/// A failure to connect, told apart by its cause: `client` where this process or host has no file descriptor left.
+fn unconnected(error: &io::Error, label: &str) -> Failure {
+    let failure = Failure::connecting(error, label);
+    match error.raw_os_error() {
+        Some(libc::EMFILE | libc::ENFILE) => Failure {
+            class: ErrorClass::Client,
+            ..failure
+        },
+        _ => failure,
+    }
 }
 
 /// A failure of an open connection while an answer was due: `protocol` where the bytes made no sense, else `reset`.
@@ -180,6 +199,15 @@ mod tests {
             .unwrap_err();
         assert_eq!(failure.class, ErrorClass::Connect);
         assert!(failure.broken);
+    }
+
+    #[test]
+    fn causes_of_a_connection_not_made_are_told_apart() {
+        let class = |code| unconnected(&io::Error::from_raw_os_error(code), "here").class;
+        assert_eq!(class(libc::EMFILE), ErrorClass::Client);
+        assert_eq!(class(libc::EADDRNOTAVAIL), ErrorClass::NoLocalPort);
+        assert_eq!(class(libc::ECONNREFUSED), ErrorClass::Connect);
+        assert_eq!(class(libc::EHOSTUNREACH), ErrorClass::Connect);
     }
 
     #[test]

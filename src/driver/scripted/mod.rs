@@ -5,6 +5,7 @@
 //! or is not exact enough. A thread per connection, since 50 connections that sleep are all it ever has.
 
 pub mod framing;
+pub mod stores;
 
 pub use framing::Framing;
 
