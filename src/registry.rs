@@ -1,5 +1,6 @@
 //! The one list of drivers; the only file that names them all.
 
+use crate::driver::spec::DriverSpec;
 use crate::engine::entry::DriverEntry;
 
 /// Every driver of this build, in the order of `dbbench drivers`.
@@ -14,3 +15,8 @@ pub const DRIVERS: &[DriverEntry] = &[
     #[cfg(feature = "fjall")]
     DriverEntry::of::<crate::driver::fjall::Fjall>(),
 ];
+
+/// Their specifications, for whoever must not know more of them.
+pub fn specs() -> Vec<&'static DriverSpec> {
+    DRIVERS.iter().map(|entry| (entry.spec)()).collect()
+}

@@ -1,7 +1,7 @@
 //! `dbbench check`: every fault of scenario files, without running anything.
 
 use super::exit::Exit;
-use super::overrides::{OverrideArgs, drivers};
+use super::overrides::OverrideArgs;
 use std::path::PathBuf;
 
 /// Check scenario files, report every fault.
@@ -19,7 +19,7 @@ pub struct Args {
 }
 
 pub fn main(args: Args) -> Exit {
-    let drivers = drivers();
+    let drivers = crate::registry::specs();
     let mut exit = Exit::Done;
     for file in &args.files {
         match args.overrides.plan(file, &drivers) {

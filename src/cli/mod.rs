@@ -12,6 +12,7 @@ mod completions;
 mod defaults;
 pub mod overrides;
 mod plan;
+mod progress;
 mod scenario;
 pub mod schema;
 mod tables;

@@ -45,6 +45,15 @@ impl OverrideArgs {
         }
     }
 
+    /// As the command line said it, for the manifest.
+    pub fn as_given(&self) -> Vec<String> {
+        let each = |flag: &str, values: &[String]| values.iter().map(|value| format!("{flag} {value}")).collect::<Vec<_>>();
+        let mut given = [each("--set", &self.set), each("--only", &self.only), each("--label", &self.label)].concat();
+        given.extend(self.quick.then(|| "--quick".to_owned()));
+        given.extend(self.strict.then(|| "--strict".to_owned()));
+        given
+    }
+
     /// Loads and plans a scenario. The error is every fault, drawn for people.
     pub fn plan(&self, path: &Path, drivers: &[&'static DriverSpec]) -> Result<Planned, String> {
         let color = std::io::stderr().is_terminal();
@@ -70,9 +79,4 @@ impl OverrideArgs {
         }
         Ok(Planned { scenario, sources: loaded.sources, made, warnings: drawn })
     }
-}
-
-/// The drivers of this build, as data.
-pub fn drivers() -> Vec<&'static DriverSpec> {
-    crate::registry::DRIVERS.iter().map(|entry| (entry.spec)()).collect()
 }

@@ -1,7 +1,7 @@
 //! `dbbench plan`: what a scenario would do, before anything starts.
 
 use super::exit::Exit;
-use super::overrides::{OverrideArgs, drivers};
+use super::overrides::OverrideArgs;
 use crate::plan::describe;
 use std::io::Write;
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ enum Format {
 }
 
 pub fn main(args: Args) -> Exit {
-    let planned = match args.overrides.plan(&args.file, &drivers()) {
+    let planned = match args.overrides.plan(&args.file, &crate::registry::specs()) {
         Ok(planned) => planned,
         Err(faults) => {
             eprint!("{faults}");

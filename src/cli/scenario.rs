@@ -1,11 +1,209 @@
-//! `dbbench scenario`.
+//! `dbbench scenario`: plan, run, write, make the tables, say how it went.
 
 use super::exit::Exit;
+use super::overrides::{OverrideArgs, Planned};
+use super::progress::Progress;
+use crate::plan::{Plan, estimate};
+use crate::registry::DRIVERS;
+use crate::results::manifest::SourceFile;
+use crate::results::{Manifest, ResultsWriter, RunDirectory};
+use crate::run::{self, Summary};
+use crate::tables;
+use jiff::Timestamp;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-/// Run a scenario and write its results.
+/// Run scenarios: start the servers, drive them, write CSV, histograms and tables.
 #[derive(clap::Args)]
-pub struct Args {}
+#[command(after_help = "Examples:
+  dbbench scenario scenarios/quickstart.toml            embedded stores only, in seconds
+  dbbench scenario --quick scenarios/kvs-40k.toml       a try: fewer operations, fewer runs
+  dbbench scenario scenarios/kvs-40k.toml --only 'target=redis,threads=1|16'
+  dbbench scenario scenarios/kvs-40k.toml --set operations=1000 --label kernel=6.12
+  dbbench scenario scenarios/kvs-40k.toml --resume results/kvs-40k/20261130T201500Z
 
-pub fn main(_: Args) -> Exit {
-    Exit::CouldNotRun
+Ctrl-C once stops the current run cleanly and keeps the finished ones; twice ends at once.
+Progress goes to standard error, the tables to standard output.")]
+pub struct Args {
+    /// Scenario files, run one after another
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    overrides: OverrideArgs,
+    /// Put the run directory here (new or empty) instead of results/<scenario>/<time>
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Go on with an interrupted run directory; the plan must be the same
+    #[arg(long, value_name = "DIR", conflicts_with = "out")]
+    resume: Option<PathBuf>,
+}
+
+pub fn main(args: Args) -> Exit {
+    if args.files.len() > 1 && (args.out.is_some() || args.resume.is_some()) {
+        eprintln!("error: --out and --resume go with one scenario file");
+        return Exit::WrongScenario;
+    }
+    let specs = crate::registry::specs();
+    let mut planned = Vec::new();
+    // All files are planned before the first runs: a fault in the last one should not come after an hour.
+    for file in &args.files {
+        match args.overrides.plan(file, &specs) {
+            Ok(plan) => planned.push(plan),
+            Err(faults) => eprint!("{faults}"),
+        }
+    }
+    if planned.len() < args.files.len() {
+        return Exit::WrongScenario;
+    }
+    let interrupted = match watch_signals() {
+        Ok(interrupted) => interrupted,
+        Err(error) => {
+            eprintln!("error: cannot watch for ctrl-C: {error}");
+            return Exit::CouldNotRun;
+        }
+    };
+    let mut worst = Exit::Done;
+    for plan in &planned {
+        worst = worst.max(one(&args, plan, &interrupted));
+        if matches!(worst, Exit::Interrupted | Exit::CouldNotRun) {
+            break;
+        }
+    }
+    worst
+}
+
+/// The first SIGINT or SIGTERM sets the flag, the second ends the process; the guard then ends the servers.
+fn watch_signals() -> std::io::Result<Arc<AtomicBool>> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        let code = Exit::Interrupted as i32;
+        signal_hook::flag::register_conditional_shutdown(signal, code, Arc::clone(&interrupted))?;
+        signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
+    }
+    Ok(interrupted)
+}
+
+fn one(args: &Args, planned: &Planned, interrupted: &Arc<AtomicBool>) -> Exit {
+    eprint!("{}", planned.warnings);
+    match campaign(args, planned, interrupted) {
+        Ok(exit) => exit,
+        Err(fault) => {
+            eprintln!("error: {fault}");
+            Exit::CouldNotRun
+        }
+    }
+}
+
+/// Err: it could not run, as a sentence.
+fn campaign(args: &Args, planned: &Planned, interrupted: &Arc<AtomicBool>) -> Result<Exit, String> {
+    let plan = &planned.made.plan;
+    check_machine(args, plan)?;
+    let (mut results, done) = open_results(args, planned)?;
+    let directory = results.directory().path().to_owned();
+    let mut progress = Progress::new();
+    let summary = run::campaign(plan, DRIVERS, &mut results, &done, interrupted, &mut progress);
+    progress.finish();
+    let exit = exit_of(&summary, args.overrides.strict, done.len());
+    let finished = results.finish(Timestamp::now(), exit as i32).map_err(|fault| fault.to_string());
+    if let Some(fault) = &summary.fault {
+        eprintln!("error: {fault}");
+    }
+    finished?;
+    show_tables(&directory);
+    eprintln!("{}", closing_line(&summary, done.len(), &directory));
+    if summary.interrupted {
+        let file = args.files.first().map_or(String::new(), |file| file.display().to_string());
+        eprintln!("go on with: dbbench scenario {file} --resume {}", directory.display());
+    }
+    Ok(exit)
+}
+
+/// What this machine cannot hold, or has not, is said before anything starts.
+fn check_machine(args: &Args, plan: &Plan) -> Result<(), String> {
+    let (memory, disk) = available();
+    estimate::fits(plan, memory, disk).map_err(|refusal| refusal.to_string())?;
+    let must_exist = |target: &str| {
+        let target = plan.shapes.iter().find(|shape| shape.target.name == target);
+        args.overrides.strict || target.is_some_and(|shape| shape.target.must_exist)
+    };
+    match run::unavailable(plan).iter().find(|(target, _)| must_exist(target)) {
+        Some((target, reason)) => Err(format!("target `{target}` cannot run: {reason}")),
+        None => Ok(()),
+    }
+}
+
+/// Bytes of memory and of disk (of the directory for temporary files) that are free.
+fn available() -> (u64, u64) {
+    use procfs::Current;
+    let memory = procfs::Meminfo::current().ok().and_then(|info| info.mem_available).unwrap_or(u64::MAX);
+    let disk = nix::sys::statvfs::statvfs(&std::env::temp_dir());
+    let disk = disk.map_or(u64::MAX, |disk| disk.blocks_available() as u64 * disk.fragment_size() as u64);
+    (memory, disk)
+}
+
+fn open_results<'p>(args: &Args, planned: &'p Planned) -> Result<(ResultsWriter<'p>, HashSet<usize>), String> {
+    let plan = &planned.made.plan;
+    let now = Timestamp::now();
+    let sentence = |fault: crate::results::ResultsError| fault.to_string();
+    if let Some(path) = &args.resume {
+        let directory = RunDirectory::open(path).map_err(sentence)?;
+        let (results, done) = ResultsWriter::resume(directory, plan, now).map_err(sentence)?;
+        return Ok((results, done.into_iter().collect()));
+    }
+    let directory = match &args.out {
+        Some(path) => RunDirectory::create_at(path),
+        None => RunDirectory::create(Path::new(crate::results::layout::ROOT), &plan.scenario.name, now),
+    };
+    let files = planned.sources.sources.iter().map(|source| SourceFile::new(&*source.name, &*source.text));
+    let mut manifest = Manifest::new(plan, files.collect(), now);
+    manifest.overrides = args.overrides.as_given();
+    planned.made.warnings.iter().for_each(|warning| manifest.note(warning.message.clone()));
+    let results = ResultsWriter::open(directory.map_err(sentence)?, plan, manifest).map_err(sentence)?;
+    Ok((results, HashSet::new()))
+}
+
+/// Makes the tables and prints them. A table that cannot be made costs the others nothing.
+fn show_tables(directory: &Path) {
+    let made = tables::make(&[directory.to_owned()], None).map_err(|fault| fault.to_string());
+    let written = made.and_then(|tables| {
+        let folder = directory.join(crate::results::layout::TABLES);
+        tables::write(&tables, &folder).map(|_| tables).map_err(|fault| fault.to_string())
+    });
+    match written {
+        Ok(tables) => {
+            for table in &tables {
+                println!("{}\n{}", table.name, tables::print(table));
+            }
+        }
+        Err(fault) => eprintln!("error: cannot make the tables: {fault}"),
+    }
+}
+
+fn exit_of(summary: &Summary, strict: bool, done: usize) -> Exit {
+    let ran = summary.valid + summary.invalid + summary.failed + done;
+    match summary {
+        Summary { fault: Some(_), .. } => Exit::CouldNotRun,
+        Summary { interrupted: true, .. } => Exit::Interrupted,
+        _ if summary.failed + summary.invalid > 0 => Exit::SomeFailed,
+        _ if strict && summary.skipped > 0 => Exit::SomeFailed,
+        _ if ran == 0 => Exit::CouldNotRun,
+        _ => Exit::Done,
+    }
+}
+
+fn closing_line(summary: &Summary, done: usize, directory: &Path) -> String {
+    let counts = [
+        (done, "done before"),
+        (summary.valid, "valid"),
+        (summary.invalid, "invalid"),
+        (summary.failed, "failed"),
+        (summary.skipped, "skipped"),
+    ];
+    let told = counts.iter().filter(|(count, _)| *count > 0);
+    let told: Vec<String> = told.map(|(count, what)| format!("{count} {what}")).collect();
+    let told = if told.is_empty() { "no runs".to_owned() } else { told.join(", ") };
+    let interrupted = if summary.interrupted { "; interrupted" } else { "" };
+    format!("{told}{interrupted}; results in {}", directory.display())
 }

@@ -10,7 +10,6 @@ mod specs;
 mod target;
 pub mod watch;
 
-use crate::driver::spec::DriverSpec;
 use crate::engine::entry::DriverEntry;
 use crate::measure::record::{RunRecord, Status};
 use crate::plan::Plan;
@@ -150,9 +149,4 @@ impl Summary {
             Status::Skipped => self.skipped += 1,
         }
     }
-}
-
-/// The specifications of all drivers of a list.
-pub fn specs(drivers: &[DriverEntry]) -> Vec<&'static DriverSpec> {
-    drivers.iter().map(|entry| (entry.spec)()).collect()
 }

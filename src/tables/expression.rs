@@ -14,7 +14,7 @@ pub fn evaluate(expression: &str, names: &Value) -> Result<Value, String> {
         .compile_expression(expression)
         .map_err(|error| sentence(&error))?;
     let value = compiled
-        .eval(minijinja::Value::from_serialize(names))
+        .eval(crate::template::from_json(names))
         .map_err(|error| sentence(&error))?;
     if value.is_undefined() {
         return Err("it names something that is not there".to_owned());
@@ -22,7 +22,7 @@ pub fn evaluate(expression: &str, names: &Value) -> Result<Value, String> {
     if f64::try_from(value.clone()).is_ok_and(|number| !number.is_finite()) {
         return Err("it divides by zero".to_owned());
     }
-    serde_json::to_value(&value).map_err(|error| error.to_string())
+    crate::template::to_json(&value)
 }
 
 /// The names that an expression reads, with what follows their dots: `set.elapsed_seconds`.
