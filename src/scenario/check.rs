@@ -3,6 +3,8 @@
 //! Knows rows and nothing of what keys mean; `validate` finds what one value alone cannot show. Collects, never stops.
 //! `words` has the sentences and corrections.
 
+#[cfg(test)]
+mod tests;
 mod words;
 
 pub use words::{expected, name_fault, unknown_key};
