@@ -60,7 +60,9 @@ impl OverrideArgs {
                 return Err(diag::render(&loaded.sources, &diagnostics, color));
             }
         };
-        diagnostics.extend(Diagnostics { list: made.warnings.clone() });
+        diagnostics.extend(Diagnostics {
+            list: made.warnings.clone(),
+        });
         let drawn = match diagnostics.is_empty() {
             true => String::new(),
             false => diag::render(&loaded.sources, &diagnostics, color),
@@ -68,11 +70,19 @@ impl OverrideArgs {
         if self.strict && !diagnostics.is_empty() {
             return Err(format!("{drawn}warnings are errors under --strict\n"));
         }
-        Ok(Planned { scenario, sources: loaded.sources, made, warnings: drawn })
+        Ok(Planned {
+            scenario,
+            sources: loaded.sources,
+            made,
+            warnings: drawn,
+        })
     }
 }
 
 /// The drivers of this build, as data.
 pub fn drivers() -> Vec<&'static DriverSpec> {
-    crate::registry::DRIVERS.iter().map(|entry| (entry.spec)()).collect()
+    crate::registry::DRIVERS
+        .iter()
+        .map(|entry| (entry.spec)())
+        .collect()
 }

@@ -26,7 +26,14 @@ impl Extract<'_, '_> {
     pub fn fit(&mut self, place: &Place, node: &Node, rows: &[Row]) -> Option<Node> {
         let node = coerce::to_text(node, rows, &|span| self.scope.is_template(span));
         let mut diagnostics = Diagnostics::default();
-        check_table(place, node.table()?, node.span, rows, Templates::None, &mut diagnostics);
+        check_table(
+            place,
+            node.table()?,
+            node.span,
+            rows,
+            Templates::None,
+            &mut diagnostics,
+        );
         let fits = !diagnostics.has_errors();
         for diagnostic in diagnostics.list {
             self.scope.report_here(diagnostic, self.at);
@@ -89,7 +96,14 @@ impl Extract<'_, '_> {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => format!("this build has: {}", names.join(", ")),
         };
-        self.refuse(Diagnostic::error("unknown-driver", span, format!("there is no driver `{name}`")).help(help))
+        self.refuse(
+            Diagnostic::error(
+                "unknown-driver",
+                span,
+                format!("there is no driver `{name}`"),
+            )
+            .help(help),
+        )
     }
 
     /// Where a path that the scenario says at `span` leads.
@@ -161,7 +175,11 @@ pub fn hex(bytes: &[u8]) -> String {
 /// CPU numbers of `0-1,3`. Errors are sentences.
 pub fn parse_cpus(text: &str) -> Result<Vec<u32>, String> {
     let mut cpus = Vec::new();
-    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+    for part in text
+        .split(',')
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+    {
         let number = |text: &str| {
             let parsed = text.trim().parse::<u32>().ok().filter(|cpu| *cpu < 4096);
             parsed.ok_or_else(|| format!("`{part}` is no CPU; write `0`, `1-3` or `0,2`"))

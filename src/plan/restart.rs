@@ -24,30 +24,47 @@ pub fn check(scope: &mut Scope<'_>, resolver: &Resolver<'_>, runs: &[RunPlan]) {
             }
         });
         for (span, mask) in faults {
-            let policy = if restarts == Some(Restart::Never) { "never" } else { "target" };
+            let policy = if restarts == Some(Restart::Never) {
+                "never"
+            } else {
+                "target"
+            };
             let message = format!(
                 "`{}` stays up (`restart = \"{policy}\"`), and this changes with {}",
                 server.name,
                 axis_names(&scope.axes, mask)
             );
             let help = "say `restart = \"run\"`, or do not use the axis here";
-            scope.faults.add_plain(Diagnostic::error("restart-axis", span, message).help(help));
+            scope
+                .faults
+                .add_plain(Diagnostic::error("restart-axis", span, message).help(help));
         }
     }
 }
 
 fn restarts_of(resolver: &Resolver<'_>, name: &str) -> Option<Restart> {
     let servers = resolver.shapes.iter().flat_map(|shape| &shape.servers);
-    servers.into_iter().find(|server| server.name == name).map(|server| server.restart)
+    servers
+        .into_iter()
+        .find(|server| server.name == name)
+        .map(|server| server.restart)
 }
 
 /// Whether the runs that have the server differ in the axes of the mask.
 fn changes(mask: Mask, name: &str, resolver: &Resolver<'_>, runs: &[RunPlan]) -> bool {
     let mut first: HashSet<Key> = HashSet::new();
     runs.iter()
-        .filter(|run| resolver.shapes[run.shape as usize].servers.iter().any(|server| server.name == name))
+        .filter(|run| {
+            resolver.shapes[run.shape as usize]
+                .servers
+                .iter()
+                .any(|server| server.name == name)
+        })
         .any(|run| {
-            let at = At { point: &run.point, repeat: run.repeat };
+            let at = At {
+                point: &run.point,
+                repeat: run.repeat,
+            };
             first.insert(at.key(mask)) && first.len() > 1
         })
 }
@@ -56,7 +73,10 @@ fn strings(node: &Node, visit: &mut impl FnMut(Span)) {
     match &node.value {
         Value::String(_) => visit(node.span),
         Value::Array(items) => items.iter().for_each(|item| strings(item, visit)),
-        Value::Table(table) => table.entries.iter().for_each(|entry| strings(&entry.node, visit)),
+        Value::Table(table) => table
+            .entries
+            .iter()
+            .for_each(|entry| strings(&entry.node, visit)),
         _ => {}
     }
 }

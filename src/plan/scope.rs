@@ -95,7 +95,12 @@ pub struct Scope<'s> {
 
 impl<'s> Scope<'s> {
     /// `axes` have names and no values yet: those come from templates, too.
-    pub fn new(sources: &'s SourceMap, axes: Vec<Axis>, vars: Option<&Table>, servers: Option<&Table>) -> Self {
+    pub fn new(
+        sources: &'s SourceMap,
+        axes: Vec<Axis>,
+        vars: Option<&Table>,
+        servers: Option<&Table>,
+    ) -> Self {
         let mut scope = Scope {
             sources,
             axes,
@@ -175,11 +180,21 @@ impl<'s> Scope<'s> {
         }
     }
 
-    fn add_var(&mut self, vars: &Table, entry: &Entry, names: &HashSet<&str>, open: &mut Vec<String>) {
+    fn add_var(
+        &mut self,
+        vars: &Table,
+        entry: &Entry,
+        names: &HashSet<&str>,
+        open: &mut Vec<String>,
+    ) {
         if let Some(start) = open.iter().position(|name| *name == entry.key) {
             let circle = [&open[start..], &[entry.key.clone()]].concat().join(" -> ");
-            let fault = Diagnostic::error("var-circle", entry.node.span, format!("these vars need each other: {circle}"))
-                .help("give one of them a value of its own");
+            let fault = Diagnostic::error(
+                "var-circle",
+                entry.node.span,
+                format!("these vars need each other: {circle}"),
+            )
+            .help("give one of them a value of its own");
             self.faults.add_plain(fault);
             self.broken.insert(entry.node.span);
             return;
@@ -190,7 +205,11 @@ impl<'s> Scope<'s> {
         // Known before it is inspected, so that a circle is reported as one and not as an unknown name, too.
         self.vars.insert(
             entry.key.clone(),
-            Var { node: entry.node.clone(), mask: 0, memo: HashMap::new() },
+            Var {
+                node: entry.node.clone(),
+                mask: 0,
+                memo: HashMap::new(),
+            },
         );
         open.push(entry.key.clone());
         for needed in self.names_under(&entry.node) {
@@ -224,7 +243,10 @@ impl<'s> Scope<'s> {
         }
         let scan = match template::is_template(text) {
             true => Rc::new(template::scan(text)?),
-            false => Rc::new(Scan { whole: None, names: Default::default() }),
+            false => Rc::new(Scan {
+                whole: None,
+                names: Default::default(),
+            }),
         };
         self.scans.insert(text.to_owned(), scan.clone());
         Ok(scan)
@@ -257,7 +279,9 @@ impl<'s> Scope<'s> {
     }
 
     fn inspect_string(&mut self, text: &str, stage: Stage) -> Result<Mask, (&'static str, Fault)> {
-        let scan = self.scan(text).map_err(|fault| ("template-syntax", fault))?;
+        let scan = self
+            .scan(text)
+            .map_err(|fault| ("template-syntax", fault))?;
         let deferred = scan.names.iter().any(|name| is_run_name(name));
         let mut mask = 0;
         for name in &scan.names {
@@ -265,7 +289,9 @@ impl<'s> Scope<'s> {
         }
         if deferred && scan.names.contains("file") {
             let fault = Fault {
-                message: "`file` is read before the run and cannot stand beside what only the run knows".to_owned(),
+                message:
+                    "`file` is read before the run and cannot stand beside what only the run knows"
+                        .to_owned(),
                 help: "read the file in [vars] and use that name here".to_owned(),
                 range: template::find_word(text, "file"),
             };
@@ -274,10 +300,22 @@ impl<'s> Scope<'s> {
         Ok(mask)
     }
 
-    fn mask_of_name(&self, name: &str, stage: Stage, text: &str) -> Result<Mask, (&'static str, Fault)> {
+    fn mask_of_name(
+        &self,
+        name: &str,
+        stage: Stage,
+        text: &str,
+    ) -> Result<Mask, (&'static str, Fault)> {
         let wrong_stage = |message: String, help: &str| {
             let range = template::find_word(text, name);
-            Err(("template-stage", Fault { message, help: help.to_owned(), range }))
+            Err((
+                "template-stage",
+                Fault {
+                    message,
+                    help: help.to_owned(),
+                    range,
+                },
+            ))
         };
         if is_run_name(name) && !self.vars.contains_key(name) && self.axis(name).is_none() {
             return match stage {
@@ -291,7 +329,9 @@ impl<'s> Scope<'s> {
         let mask = match name {
             "seed" | "repeat" if stage == Stage::Load => {
                 return wrong_stage(
-                    format!("`{name}` is not known yet: [sweep], [runs] and [client] are the same for all runs"),
+                    format!(
+                        "`{name}` is not known yet: [sweep], [runs] and [client] are the same for all runs"
+                    ),
                     "",
                 );
             }
@@ -307,8 +347,12 @@ impl<'s> Scope<'s> {
         if stage == Stage::Load && mask != 0 {
             let axes = ids_of_mask(&self.axes, mask);
             let message = match self.axis(name) {
-                Some(_) => format!("`{name}` is an axis, and what stands here is the same for all runs"),
-                None => format!("`{name}` uses the axis {axes}, and what stands here is the same for all runs"),
+                Some(_) => {
+                    format!("`{name}` is an axis, and what stands here is the same for all runs")
+                }
+                None => format!(
+                    "`{name}` uses the axis {axes}, and what stands here is the same for all runs"
+                ),
             };
             return wrong_stage(message, "use vars that use no axis");
         }
@@ -334,7 +378,8 @@ impl<'s> Scope<'s> {
     }
 
     fn diagnostic(&self, code: &'static str, span: Span, text: &str, fault: Fault) -> Diagnostic {
-        Diagnostic::error(code, self.narrow(span, text, fault.range), fault.message).help(fault.help)
+        Diagnostic::error(code, self.narrow(span, text, fault.range), fault.message)
+            .help(fault.help)
     }
 
     /// The part of a string that is meant, where its bytes stand in the file as they are in the value.
@@ -362,34 +407,60 @@ impl<'s> Scope<'s> {
         Some(evaluation)
     }
 
-    fn evaluate_node(&mut self, node: &Node, stage: Stage, at: At<'_>, out: &mut Evaluation) -> Option<Node> {
+    fn evaluate_node(
+        &mut self,
+        node: &Node,
+        stage: Stage,
+        at: At<'_>,
+        out: &mut Evaluation,
+    ) -> Option<Node> {
         let value = match &node.value {
             TreeValue::String(text) if template::is_template(text) => {
                 return self.evaluate_string(text, node.span, stage, at, out);
             }
-            TreeValue::Array(items) => TreeValue::Array(self.evaluate_items(items, stage, at, out)?),
+            TreeValue::Array(items) => {
+                TreeValue::Array(self.evaluate_items(items, stage, at, out)?)
+            }
             TreeValue::Table(table) => {
                 let mut entries = Vec::with_capacity(table.entries.len());
                 for entry in &table.entries {
                     let evaluated = self.evaluate_node(&entry.node, stage, at, out);
-                    entries.push(evaluated.map(|node| Entry { node, ..entry.clone() }));
+                    entries.push(evaluated.map(|node| Entry {
+                        node,
+                        ..entry.clone()
+                    }));
                 }
                 let entries = entries.into_iter().collect::<Option<Vec<_>>>()?;
                 TreeValue::Table(Table { entries })
             }
             other => other.clone(),
         };
-        Some(Node { span: node.span, value })
+        Some(Node {
+            span: node.span,
+            value,
+        })
     }
 
     /// A whole expression that gives a list is spliced into the list it stands in.
-    fn evaluate_items(&mut self, items: &[Node], stage: Stage, at: At<'_>, out: &mut Evaluation) -> Option<Vec<Node>> {
+    fn evaluate_items(
+        &mut self,
+        items: &[Node],
+        stage: Stage,
+        at: At<'_>,
+        out: &mut Evaluation,
+    ) -> Option<Vec<Node>> {
         let mut all = Some(Vec::with_capacity(items.len()));
         for item in items {
             let evaluated = self.evaluate_node(item, stage, at, out);
             let spliced = item.string().is_some_and(template::is_template);
             match (evaluated, &mut all) {
-                (Some(Node { value: TreeValue::Array(inner), .. }), Some(list)) if spliced => list.extend(inner),
+                (
+                    Some(Node {
+                        value: TreeValue::Array(inner),
+                        ..
+                    }),
+                    Some(list),
+                ) if spliced => list.extend(inner),
                 (Some(node), Some(list)) => list.push(node),
                 (Some(_), None) => {}
                 (None, _) => all = None,
@@ -398,7 +469,14 @@ impl<'s> Scope<'s> {
         all
     }
 
-    fn evaluate_string(&mut self, text: &str, span: Span, stage: Stage, at: At<'_>, out: &mut Evaluation) -> Option<Node> {
+    fn evaluate_string(
+        &mut self,
+        text: &str,
+        span: Span,
+        stage: Stage,
+        at: At<'_>,
+        out: &mut Evaluation,
+    ) -> Option<Node> {
         if self.broken.contains(&span) {
             return None;
         }
@@ -408,14 +486,21 @@ impl<'s> Scope<'s> {
             return self.defer(text, span, names, at, out);
         }
         self.evaluations += 1;
-        let directory = self.sources.find(span).map(|source| source.directory.clone());
+        let directory = self
+            .sources
+            .find(span)
+            .map(|source| source.directory.clone());
         let value = self
             .engine
             .evaluate(text, &names, directory)
             .and_then(|value| {
                 let json = template::to_json(&value);
                 json.and_then(|json| json_to_node(json, span))
-                    .map_err(|message| Fault { message, help: String::new(), range: None })
+                    .map_err(|message| Fault {
+                        message,
+                        help: String::new(),
+                        range: None,
+                    })
             });
         match value {
             Ok(node) => Some(node),
@@ -429,30 +514,47 @@ impl<'s> Scope<'s> {
     }
 
     /// Keeps a string for the run, with the values it reads, and puts what it is with placeholders into the tree.
-    fn defer(&mut self, text: &str, span: Span, names: Names, at: At<'_>, out: &mut Evaluation) -> Option<Node> {
+    fn defer(
+        &mut self,
+        text: &str,
+        span: Span,
+        names: Names,
+        at: At<'_>,
+        out: &mut Evaluation,
+    ) -> Option<Node> {
         self.evaluations += 1;
         let values = names
             .iter()
             .map(|(name, value)| Some((name.clone(), template::to_json(value).ok()?)))
             .collect::<Option<BTreeMap<_, _>>>()?;
-        let deferred = Deferred { template: text.to_owned(), values };
+        let deferred = Deferred {
+            template: text.to_owned(),
+            values,
+        };
         let placeholders = Placeholders::new(&self.servers);
         let result = deferred.evaluate(&placeholders);
-        let result = result.and_then(|json| json_to_node(json, span)).and_then(|node| match node.value {
-            TreeValue::Array(_) | TreeValue::Table(_) => {
-                Err("what waits for the run is a text or a number, no list and no table".to_owned())
-            }
-            _ => Ok(node),
-        });
+        let result = result
+            .and_then(|json| json_to_node(json, span))
+            .and_then(|node| match node.value {
+                TreeValue::Array(_) | TreeValue::Table(_) => Err(
+                    "what waits for the run is a text or a number, no list and no table".to_owned(),
+                ),
+                _ => Ok(node),
+            });
         let asked = placeholders.asked();
         match result {
             Ok(node) => {
-                out.asked.extend(asked.into_iter().map(|server| (span, server)));
+                out.asked
+                    .extend(asked.into_iter().map(|server| (span, server)));
                 out.deferred.insert(span, deferred);
                 Some(node)
             }
             Err(message) => {
-                let fault = Fault { message, help: String::new(), range: None };
+                let fault = Fault {
+                    message,
+                    help: String::new(),
+                    range: None,
+                };
                 let diagnostic = self.diagnostic("template-value", span, text, fault);
                 let mask = self.mask_at(span);
                 self.faults.add(diagnostic, mask, at);
@@ -465,7 +567,9 @@ impl<'s> Scope<'s> {
         let mut names = Names::new();
         for name in &scan.names {
             let value = match (self.axis(name), name.as_str()) {
-                (Some(position), _) => self.axis_values[position][at.point[position] as usize].clone(),
+                (Some(position), _) => {
+                    self.axis_values[position][at.point[position] as usize].clone()
+                }
                 (None, "repeat") => Value::from(at.repeat),
                 (None, "seed") => Value::from(self.seed),
                 (None, name) if self.vars.contains_key(name) => self.var(name, at)?,
@@ -496,8 +600,12 @@ impl<'s> Scope<'s> {
     /// Evaluates a section that is the same for all runs.
     pub fn evaluate_load(&mut self, node: &Node) -> Option<Node> {
         self.inspect(node, Stage::Load);
-        let at = At { point: &[], repeat: 1 };
-        self.evaluate(node, Stage::Load, at).map(|evaluation| evaluation.node)
+        let at = At {
+            point: &[],
+            repeat: 1,
+        };
+        self.evaluate(node, Stage::Load, at)
+            .map(|evaluation| evaluation.node)
     }
 }
 
@@ -545,18 +653,30 @@ fn for_each_string(node: &Node, visit: &mut impl FnMut(&str, Span)) {
 
 fn ports_by_server(servers: &Table) -> BTreeMap<String, Option<Vec<String>>> {
     let named = servers.entries.iter();
-    named.map(|entry| (entry.key.clone(), ports_of(&entry.node))).collect()
+    named
+        .map(|entry| (entry.key.clone(), ports_of(&entry.node)))
+        .collect()
 }
 
 fn ports_of(server: &Node) -> Option<Vec<String>> {
     let main = || Some(vec!["main".to_owned()]);
-    match server.table().and_then(|table| table.get("ports")).map(|node| &node.value) {
+    match server
+        .table()
+        .and_then(|table| table.get("ports"))
+        .map(|node| &node.value)
+    {
         None => main(),
         Some(TreeValue::Array(items)) => items
             .iter()
-            .map(|item| item.string().filter(|text| !template::is_template(text)).map(str::to_owned))
+            .map(|item| {
+                item.string()
+                    .filter(|text| !template::is_template(text))
+                    .map(str::to_owned)
+            })
             .collect(),
-        Some(TreeValue::Table(table)) => Some(table.entries.iter().map(|e| e.key.clone()).collect()),
+        Some(TreeValue::Table(table)) => {
+            Some(table.entries.iter().map(|e| e.key.clone()).collect())
+        }
         Some(_) => None,
     }
 }
@@ -579,9 +699,15 @@ pub fn json_to_node(json: serde_json::Value, span: Span) -> Result<Node, String>
         serde_json::Value::Object(entries) => {
             let entries = entries.into_iter().map(|(key, item)| {
                 let node = json_to_node(item, span)?;
-                Ok(Entry { key, key_span: span, node })
+                Ok(Entry {
+                    key,
+                    key_span: span,
+                    node,
+                })
             });
-            TreeValue::Table(Table { entries: entries.collect::<Result<_, String>>()? })
+            TreeValue::Table(Table {
+                entries: entries.collect::<Result<_, String>>()?,
+            })
         }
     };
     Ok(Node { span, value })
