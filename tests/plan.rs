@@ -331,13 +331,14 @@ fn what_a_machine_cannot_hold_is_refused_with_the_sum() {
 #[test]
 fn a_plan_of_many_different_runs_grows_linearly() {
     let text = |runs: u32| {
-        KVS.replace("operations = 1_000", "operations = 1_000_000").replace(
-            "threads = { from = 1, to = 3 }",
-            &format!("threads = {{ from = 1, to = {runs} }}"),
-        )
-        .replace("target = [\"redis\", \"redb\"]", "target = [\"redis\"]")
-        .replace("repeats = 2", "repeats = 1")
-        .replace("and threads == 2", "and false")
+        KVS.replace("operations = 1_000", "operations = 1_000_000")
+            .replace(
+                "threads = { from = 1, to = 3 }",
+                &format!("threads = {{ from = 1, to = {runs} }}"),
+            )
+            .replace("target = [\"redis\", \"redb\"]", "target = [\"redis\"]")
+            .replace("repeats = 2", "repeats = 1")
+            .replace("and threads == 2", "and false")
     };
     let time = |runs: u32| {
         let started = std::time::Instant::now();
@@ -514,8 +515,17 @@ fn a_plan_is_described_for_people() {
     ] {
         assert!(lines.contains(&expected), "no line `{expected}` in\n{text}");
     }
-    let set = lines.iter().find(|line| line.trim_start().starts_with("set ")).expect("a row of `set`");
-    for cell in ["1, 2, 3", "1,000 operations", "10s", "100 in sequence", "1,024 B random"] {
+    let set = lines
+        .iter()
+        .find(|line| line.trim_start().starts_with("set "))
+        .expect("a row of `set`");
+    for cell in [
+        "1, 2, 3",
+        "1,000 operations",
+        "10s",
+        "100 in sequence",
+        "1,024 B random",
+    ] {
         assert!(set.contains(cell), "no `{cell}` in {set}");
     }
     assert_eq!(plan::describe::run_ids(&made.plan).lines().count(), 10);

@@ -278,9 +278,10 @@ fn duration(ns: u64) -> String {
 }
 
 fn estimates(plan: &Plan) -> String {
+    type Needs = fn(&Shape) -> u64;
     let mut text = String::new();
-    let largest = |needs: fn(&Shape) -> u64| plan.shapes.iter().max_by_key(|shape| needs(shape));
-    let places: [(&str, fn(&Shape) -> u64); 2] = [
+    let largest = |needs: Needs| plan.shapes.iter().max_by_key(|shape| needs(shape));
+    let places: [(&str, Needs); 2] = [
         ("memory", |shape| shape.estimate.memory_bytes),
         ("disk", |shape| shape.estimate.disk_bytes),
     ];

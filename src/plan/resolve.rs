@@ -2,8 +2,9 @@
 
 use super::estimate::estimate;
 use super::extract::Extract;
+use super::nodes::json_to_node;
 use super::phase::{self, ResolvedPhase};
-use super::scope::{At, Mask, Scope, Stage, json_to_node};
+use super::scope::{At, Mask, Scope, Stage};
 use super::section::Section;
 use super::server::{self, ResolvedServer};
 use super::target::{self, ResolvedTarget};
@@ -19,6 +20,9 @@ use std::sync::Arc;
 /// Stands in a shape's key for a phase that `when` left out.
 const LEFT_OUT: u32 = u32::MAX;
 
+/// Vars that tables read, shared by all shapes in which they are the same.
+type Vars = Arc<BTreeMap<String, serde_json::Value>>;
+
 pub struct Resolver<'r> {
     drivers: &'r [&'static DriverSpec],
     operations: Option<&'r Table>,
@@ -26,7 +30,7 @@ pub struct Resolver<'r> {
     pub servers: Vec<Named<ResolvedServer>>,
     pub phases: Vec<Section<ResolvedPhase>>,
     /// Vars that tables read.
-    vars: Section<BTreeMap<String, serde_json::Value>>,
+    vars: Section<Vars>,
     target_axis: Option<usize>,
     pub shapes: Vec<Shape>,
     /// What the shapes are made of, for warnings and checks of tables.
@@ -206,12 +210,7 @@ impl<'r> Resolver<'r> {
         let (drivers, operations) = (self.drivers, self.operations);
         let Named { name, section, .. } = &mut self.targets[target];
         section.get(scope, at, None, |scope, evaluation| {
-            let mut ex = Extract {
-                scope,
-                evaluation,
-                at,
-                drivers,
-            };
+            let mut ex = Extract::new(scope, evaluation, at, drivers);
             let resolved = target::extract(&mut ex, name, operations)?;
             suit::servers_are_there(&mut ex, &resolved).then_some(resolved)
         })
@@ -227,12 +226,7 @@ impl<'r> Resolver<'r> {
         for (ordinal, section) in self.phases.iter_mut().enumerate() {
             let phase = section.get(scope, at, None, |scope, evaluation| {
                 phase::extract(
-                    &mut Extract {
-                        scope,
-                        evaluation,
-                        at,
-                        drivers,
-                    },
+                    &mut Extract::new(scope, evaluation, at, drivers),
                     ordinal as u32,
                 )
             });
@@ -245,11 +239,7 @@ impl<'r> Resolver<'r> {
         all
     }
 
-    fn resolve_vars(
-        &mut self,
-        scope: &mut Scope<'_>,
-        at: At<'_>,
-    ) -> Option<(u32, Rc<BTreeMap<String, serde_json::Value>>)> {
+    fn resolve_vars(&mut self, scope: &mut Scope<'_>, at: At<'_>) -> Option<(u32, Rc<Vars>)> {
         let names = self.vars.node.array().unwrap_or(&[]).to_vec();
         self.vars.get(scope, at, None, |scope, _| {
             let mut vars = BTreeMap::new();
@@ -257,7 +247,7 @@ impl<'r> Resolver<'r> {
                 let value = scope.var(name, at)?;
                 vars.insert(name.to_owned(), crate::template::to_json(&value).ok()?);
             }
-            Some(vars)
+            Some(Arc::new(vars))
         })
     }
 
@@ -284,12 +274,7 @@ impl<'r> Resolver<'r> {
                 Some(u32::from(driver_is_ready)),
                 |scope, evaluation| {
                     server::extract(
-                        &mut Extract {
-                            scope,
-                            evaluation,
-                            at,
-                            drivers,
-                        },
+                        &mut Extract::new(scope, evaluation, at, drivers),
                         name,
                         driver_is_ready,
                     )
@@ -346,10 +331,7 @@ fn named<T>(scope: &mut Scope<'_>, table: Option<&Table>, more: Mask) -> Vec<Nam
 }
 
 /// The vars that expressions of `[[tables]]` read, as a section whose node is the list of their names.
-fn vars_of_tables(
-    scope: &mut Scope<'_>,
-    root: &Table,
-) -> Section<BTreeMap<String, serde_json::Value>> {
+fn vars_of_tables(scope: &mut Scope<'_>, root: &Table) -> Section<Vars> {
     let read = super::tables::names_read(root);
     let names: Vec<String> = scope
         .var_names()
@@ -369,7 +351,7 @@ fn shape(
     target: &ResolvedTarget,
     servers: &[(usize, u32, Rc<ResolvedServer>)],
     phases: &[(u32, Rc<ResolvedPhase>)],
-    vars: &BTreeMap<String, serde_json::Value>,
+    vars: &Vars,
 ) -> Shape {
     let left_out = phases.iter().filter(|(_, phase)| phase.plan.is_none());
     let left_out = left_out.map(|(_, phase)| phase.name.clone()).collect();
@@ -387,6 +369,6 @@ fn shape(
             .collect(),
         phases,
         left_out,
-        vars: Arc::new(vars.clone()),
+        vars: vars.clone(),
     }
 }

@@ -1,10 +1,10 @@
 //! The rules of `restart`: what stays up over several runs must not depend on an axis that changes between them.
 
+use super::nodes::for_each_string;
 use super::resolve::Resolver;
 use super::scope::{At, Key, Mask, Scope, axis_names};
 use super::{Restart, RunPlan};
-use crate::diag::{Diagnostic, Span};
-use crate::scenario::tree::{Node, Value};
+use crate::diag::Diagnostic;
 use std::collections::HashSet;
 
 /// Reports strings of servers that would change while their server stays up.
@@ -17,7 +17,7 @@ pub fn check(scope: &mut Scope<'_>, resolver: &Resolver<'_>, runs: &[RunPlan]) {
             _ => continue,
         };
         let mut faults = Vec::new();
-        strings(&server.section.node, &mut |span| {
+        for_each_string(&server.section.node, &mut |_, span| {
             let mask = scope.mask_at(span) & !allowed;
             if mask != 0 && changes(mask, &server.name, resolver, runs) {
                 faults.push((span, mask));
@@ -67,16 +67,4 @@ fn changes(mask: Mask, name: &str, resolver: &Resolver<'_>, runs: &[RunPlan]) ->
             };
             first.insert(at.key(mask)) && first.len() > 1
         })
-}
-
-fn strings(node: &Node, visit: &mut impl FnMut(Span)) {
-    match &node.value {
-        Value::String(_) => visit(node.span),
-        Value::Array(items) => items.iter().for_each(|item| strings(item, visit)),
-        Value::Table(table) => table
-            .entries
-            .iter()
-            .for_each(|entry| strings(&entry.node, visit)),
-        _ => {}
-    }
 }

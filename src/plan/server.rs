@@ -88,7 +88,7 @@ pub fn extract(
             .nanoseconds("setup_timeout")
             .unwrap_or(60_000_000_000),
     };
-    Some(ResolvedServer {
+    ex.all_used().then(|| ResolvedServer {
         plan: plan.into(),
         asked: ex.evaluation.asked.clone(),
     })

@@ -69,6 +69,9 @@ pub fn extract(
             .unwrap_or(10_000_000_000),
         durability: reader.text("durability").and_then(durability),
     };
+    if !ex.all_used() {
+        return None;
+    }
     let mut asked = ex.evaluation.asked.clone();
     asked.extend(asked_by_operations);
     let servers = reader.list("servers").unwrap_or(&[]).iter();
@@ -249,12 +252,7 @@ fn own_operation(
     driver: &'static DriverSpec,
 ) -> Option<(OperationPlan, Asked)> {
     let evaluation: Evaluation = ex.scope.evaluate(node, Stage::Run, ex.at)?;
-    let mut inner = Extract {
-        scope: &mut *ex.scope,
-        evaluation: &evaluation,
-        at: ex.at,
-        drivers: ex.drivers,
-    };
+    let mut inner = Extract::new(&mut *ex.scope, &evaluation, ex.at, ex.drivers);
     let operations = Place::TOP.table("operations");
     let place = operations.table(name);
     let fitted = inner.fit(
