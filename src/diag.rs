@@ -180,8 +180,8 @@ pub struct Diagnostics {
 impl Diagnostics {
     pub fn push(&mut self, diagnostic: Diagnostic) {
         let known = self.list.iter().any(|other| {
-            other.code == diagnostic.code
-                && other.span == diagnostic.span
+            other.span == diagnostic.span
+                && other.code == diagnostic.code
                 && other.message == diagnostic.message
         });
         if !known {

@@ -46,7 +46,10 @@ pub fn list(drivers: &[&'static DriverSpec]) -> String {
     for spec in drivers {
         table.add_row([spec.name, spec.summary, &operations(spec)]);
     }
-    format!("{table}\n\n`dbbench drivers NAME` prints the options of one.\n")
+    format!(
+        "{}\n\n`dbbench drivers NAME` prints the options of one.\n",
+        table.trim_fmt()
+    )
 }
 
 /// All that there is to know of one driver, for people.
@@ -85,7 +88,7 @@ pub fn describe(spec: &DriverSpec) -> String {
 
 fn section(text: &mut String, title: &str, rows: &[Row]) {
     if !rows.is_empty() {
-        writeln!(text, "\n{title}:\n{}", rows_table(rows)).expect("a string takes all");
+        writeln!(text, "\n{title}:\n{}", rows_table(rows).trim_fmt()).expect("a string takes all");
     }
 }
 

@@ -11,6 +11,9 @@ use std::ops::Range;
 /// Columns of a drawing; longer lines are cut around the caret.
 const WIDTH: usize = 120;
 
+/// Diagnostics drawn at most: what follows a hundred faults helps nobody.
+const SHOWN: usize = 100;
+
 /// All diagnostics, then how many there were; empty where there are none.
 pub fn render(sources: &SourceMap, diagnostics: &Diagnostics, color: bool) -> String {
     let mut list: Vec<&Diagnostic> = diagnostics.list.iter().collect();
@@ -22,9 +25,12 @@ pub fn render(sources: &SourceMap, diagnostics: &Diagnostics, color: bool) -> St
     };
     let renderer = renderer.term_width(WIDTH).decor_style(DecorStyle::Ascii);
     let mut text = String::new();
-    for diagnostic in &list {
+    for diagnostic in list.iter().take(SHOWN) {
         text.push_str(&one(sources, diagnostic, &renderer));
         text.push_str("\n\n");
+    }
+    if list.len() > SHOWN {
+        text.push_str(&format!("and {} more, not shown; ", list.len() - SHOWN));
     }
     if !list.is_empty() {
         text.push_str(&summary(&list));
@@ -242,6 +248,15 @@ help: did you mean `timeout`?
         );
         assert!(text.contains("bad"));
         assert!(text.lines().all(|line| line.len() < 200), "{text}");
+    }
+
+    #[test]
+    fn what_follows_a_hundred_faults_is_only_counted() {
+        let sources = sources("x = 1\n");
+        let fault = |number| Diagnostic::error("a", Span::new(0, 1), format!("fault {number}"));
+        let text = drawn(&sources, (0..250).map(fault).collect());
+        assert!(text.contains("fault 99") && !text.contains("fault 100"));
+        assert!(text.ends_with("and 150 more, not shown; 250 errors\n"));
     }
 
     #[test]

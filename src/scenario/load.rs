@@ -8,7 +8,7 @@ use super::read::Reader;
 use super::tree::Node;
 use super::validate::validate;
 use super::{merge, model};
-use crate::diag::{Diagnostics, SourceMap};
+use crate::diag::{Diagnostic, Diagnostics, SourceMap};
 use crate::driver::spec::DriverSpec;
 use crate::rows::Kind;
 use std::path::Path;
@@ -106,8 +106,12 @@ fn judge(
 
 /// Keys of `[quick]` itself; what they hold is checked merged.
 fn check_quick(raw: &Node, diagnostics: &mut Diagnostics) {
-    let quick = raw.table().and_then(|table| table.get("quick"));
-    let Some(quick) = quick.and_then(Node::table) else {
+    let Some(node) = raw.table().and_then(|table| table.get("quick")) else {
+        return;
+    };
+    let Some(quick) = node.table() else {
+        let message = format!("`quick` must be a table, not {}", node.kind());
+        diagnostics.push(Diagnostic::error("wrong-type", node.span, message));
         return;
     };
     let known: Vec<&str> = model::TOP.iter().map(|row| row.name).collect();
@@ -117,8 +121,7 @@ fn check_quick(raw: &Node, diagnostics: &mut Diagnostics) {
         .collect();
     for entry in &quick.entries {
         if !known.contains(&entry.key.as_str()) {
-            let place = Place::TOP;
-            let place = place.table("quick");
+            let place = Place::TOP.table("quick");
             diagnostics.push(unknown_key(&place, &entry.key, entry.key_span, &known));
         }
     }

@@ -68,6 +68,7 @@ pub(super) fn validate(scenario: &Context, diagnostics: &mut Diagnostics) {
 fn reserved(name: &str, span: Span, what: &str) -> Option<Diagnostic> {
     let why = match name {
         _ if KEYWORDS.contains(&name) => "is a word of expressions",
+        "target" if what != "axis" => "is the run's target",
         _ if RESERVED.contains(&name) => "means something else in templates",
         _ => return None,
     };
