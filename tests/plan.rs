@@ -350,6 +350,7 @@ fn a_plan_of_many_different_runs_grows_linearly() {
             "{} evaluations",
             made.evaluations
         );
+        println!("{runs} runs: {:?}", started.elapsed());
         started.elapsed().as_secs_f64()
     };
     let (small, large) = (time(1_000), time(8_000));

@@ -7,7 +7,7 @@ use super::expand::{Order, Point, Sweep, order_runs};
 use super::extract::parse_cpus;
 use super::only::Filter;
 use super::resolve::Resolver;
-use super::scope::{At, Scope, Stage};
+use super::scope::{At, REPEAT, Scope, Stage};
 use super::section::Section;
 use super::sweep::{axis_names, read_sweep};
 use super::{
@@ -304,9 +304,18 @@ fn exclude_sections(scope: &mut Scope<'_>, sweep: Option<&Table>) -> Vec<Section
         .and_then(|sweep| sweep.get("exclude"))
         .and_then(Node::array);
     let nodes = nodes.unwrap_or(&[]).iter();
-    nodes
-        .map(|node| Section::new(scope, node.clone(), Stage::Plan, 0))
-        .collect()
+    let mut sections = Vec::new();
+    for node in nodes {
+        let section = Section::new(scope, node.clone(), Stage::Plan, 0);
+        if section.mask & REPEAT != 0 {
+            let message = "`exclude` leaves out points, with all their repeats, so it cannot ask for `repeat`";
+            scope
+                .faults
+                .add_plain(Diagnostic::error("template-stage", node.span, message));
+        }
+        sections.push(section);
+    }
+    sections
 }
 
 /// The points that no `exclude` leaves out.

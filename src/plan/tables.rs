@@ -6,7 +6,8 @@ use super::columns::{COLUMNS, ERROR_CLASSES};
 use super::expand::Sweep;
 use super::resolve::Resolver;
 use super::scope::{At, Key, Mask, Scope, Stage, axis_names};
-use super::{PhasePlan, RepeatRule, RunPlan, TablePlan};
+use super::section::Section;
+use super::{GroupPlan, PhasePlan, RepeatRule, RunPlan, TablePlan};
 use crate::diag::{Diagnostic, Span};
 use crate::scenario::read::{Reader, to_json};
 use crate::scenario::tree::{Node, Table};
@@ -42,7 +43,8 @@ struct World<'w> {
     labels: Vec<String>,
     vars: Vec<String>,
     /// By name: groups, and operations of each.
-    phases: BTreeMap<String, Arc<PhasePlan>>,
+    /// By name, each different set of groups and operations once: an axis may change what a phase does.
+    phases: BTreeMap<String, Vec<Arc<PhasePlan>>>,
     sweep: &'w Sweep,
 }
 
@@ -63,10 +65,10 @@ pub fn extract(
         sweep,
     };
     for phase in phases {
-        world
-            .phases
-            .entry(phase.name.clone())
-            .or_insert_with(|| phase.clone());
+        let known = world.phases.entry(phase.name.clone()).or_default();
+        if !known.iter().any(|other| same_work(other, phase)) {
+            known.push(phase.clone());
+        }
     }
     // Phases that every run leaves out have no groups here; their names are known all the same.
     let mut plans = Vec::new();
@@ -79,6 +81,18 @@ pub fn extract(
         plans.push(plan);
     }
     plans
+}
+
+/// Whether two phases have the same groups with the same operations.
+fn same_work(one: &PhasePlan, other: &PhasePlan) -> bool {
+    let same_operations = |(one, other): (&GroupPlan, &GroupPlan)| {
+        let names = |group: &GroupPlan| {
+            Vec::from_iter(group.mix.iter().map(|entry| entry.operation.clone()))
+        };
+        one.name == other.name && names(one) == names(other)
+    };
+    one.groups.len() == other.groups.len()
+        && one.groups.iter().zip(&other.groups).all(same_operations)
 }
 
 fn table_plan(scope: &mut Scope<'_>, table: &Reader<'_>) -> TablePlan {
@@ -267,7 +281,11 @@ fn check_expression(scope: &mut Scope<'_>, node: &Node, world: &World<'_>, resul
     for path in template::nested_names(&text[range]).unwrap_or_default() {
         let parts: Vec<&str> = path.split('.').collect();
         let fault = match (world.phases.get(parts[0]), results) {
-            (Some(phase), true) => path_fault(phase, &parts),
+            (Some(phases), true) => {
+                let mut faults = phases.iter().map(|phase| path_fault(phase, &parts));
+                let first = faults.next().flatten();
+                first.filter(|_| faults.all(|fault| fault.is_some()))
+            }
             (Some(_), false) => Some((
                 "`where` chooses runs before their results are read".to_owned(),
                 String::new(),
@@ -392,12 +410,16 @@ fn check_cells(
     if shown == all || runs.is_empty() || scope.faults.any() {
         return;
     }
+    let mut wanted = where_section(scope, table, plan, world);
     let mut cells: HashMap<Key, Box<[u32]>> = HashMap::new();
     let mut mixed: Mask = 0;
     for run in runs {
         let point = &run.point;
         let at = At { point, repeat: 1 };
-        if !is_wanted(scope, table, plan, world, at) {
+        let is_wanted = wanted
+            .as_mut()
+            .is_none_or(|wanted| is_wanted(scope, wanted, at));
+        if !is_wanted {
             continue;
         }
         let first = cells.entry(at.key(shown)).or_insert_with(|| point.clone());
@@ -419,30 +441,32 @@ fn check_cells(
     }
 }
 
-/// Whether `where` wants a run; one that reads labels is taken to want all.
-fn is_wanted(
+/// The `where` of a table, evaluated once per combination of axes that it reads; None where it wants every run, as one
+/// that reads labels is taken to do.
+fn where_section(
     scope: &mut Scope<'_>,
     table: &Reader<'_>,
     plan: &TablePlan,
     world: &World<'_>,
-    at: At<'_>,
-) -> bool {
-    let Some(node) = table.node("where").filter(|_| !plan.where_.is_empty()) else {
-        return true;
-    };
+) -> Option<Section<bool>> {
+    let node = table.node("where").filter(|_| !plan.where_.is_empty())?;
     let names = template::names_of_expression(&plan.where_).unwrap_or_default();
-    if names.iter().any(|name| world.labels.contains(name)) {
-        return true;
-    }
-    let evaluated = scope.evaluate(node, Stage::Plan, at);
-    let value = evaluated.map(|evaluation| evaluation.node.value);
-    match value {
-        Some(crate::scenario::tree::Value::Bool(wanted)) => wanted,
-        Some(_) => {
-            let message = "`where` says true or false for a run";
-            scope.report_here(Diagnostic::error("where-not-bool", node.span, message), at);
-            false
+    let by_label = names.iter().any(|name| world.labels.contains(name));
+    (!by_label).then(|| Section::new(scope, node.clone(), Stage::Plan, 0))
+}
+
+fn is_wanted(scope: &mut Scope<'_>, wanted: &mut Section<bool>, at: At<'_>) -> bool {
+    let found = wanted.get(scope, at, None, |scope, evaluation| {
+        let node = &evaluation.node;
+        if let Some(wanted) = node.bool() {
+            return Some(wanted);
         }
-        None => false,
-    }
+        let message = format!(
+            "`where` says true or false for a run, and this is {}",
+            node.kind()
+        );
+        scope.report_here(Diagnostic::error("where-not-bool", node.span, message), at);
+        None
+    });
+    found.is_some_and(|(_, wanted)| *wanted)
 }
