@@ -6,8 +6,8 @@
 #[path = "support/specs.rs"]
 mod specs;
 
-use dbbench::{diag, plan};
 use dbbench::scenario::{self, Overrides};
+use dbbench::{diag, plan};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -66,7 +66,10 @@ fn faults_of(scenario: &Path) -> (String, Vec<&'static str>) {
     let mut diagnostics = loaded.diagnostics;
     if let Some(scenario) = &loaded.scenario {
         match plan::make(&scenario.root, &loaded.sources, specs::ALL, &only) {
-            Ok(made) => made.warnings.into_iter().for_each(|warning| diagnostics.push(warning)),
+            Ok(made) => made
+                .warnings
+                .into_iter()
+                .for_each(|warning| diagnostics.push(warning)),
             Err(faults) => diagnostics.extend(faults),
         }
     }

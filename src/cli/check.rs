@@ -25,7 +25,11 @@ pub fn main(args: Args) -> Exit {
         match args.overrides.plan(file, &drivers) {
             Ok(planned) => {
                 eprint!("{}", planned.warnings);
-                println!("ok {}: {}", file.display(), runs(planned.made.plan.runs.len()));
+                println!(
+                    "ok {}: {}",
+                    file.display(),
+                    runs(planned.made.plan.runs.len())
+                );
             }
             Err(faults) => {
                 eprint!("{faults}");

@@ -69,7 +69,9 @@ impl OverrideArgs {
                 return Err(diag::render(&loaded.sources, &diagnostics, color));
             }
         };
-        diagnostics.extend(Diagnostics { list: made.warnings.clone() });
+        diagnostics.extend(Diagnostics {
+            list: made.warnings.clone(),
+        });
         let drawn = match diagnostics.is_empty() {
             true => String::new(),
             false => diag::render(&loaded.sources, &diagnostics, color),
@@ -77,6 +79,11 @@ impl OverrideArgs {
         if self.strict && !diagnostics.is_empty() {
             return Err(format!("{drawn}warnings are errors under --strict\n"));
         }
-        Ok(Planned { scenario, sources: loaded.sources, made, warnings: drawn })
+        Ok(Planned {
+            scenario,
+            sources: loaded.sources,
+            made,
+            warnings: drawn,
+        })
     }
 }

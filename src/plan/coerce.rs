@@ -9,7 +9,10 @@ use crate::scenario::tree::{Entry, Node, Table, Value};
 /// The table with scalars that templates gave as text, where its rows want text.
 pub fn to_text(node: &Node, rows: &[Row], from_template: &impl Fn(Span) -> bool) -> Node {
     match node.table() {
-        Some(table) => Node { span: node.span, value: Value::Table(in_table(table, rows, from_template)) },
+        Some(table) => Node {
+            span: node.span,
+            value: Value::Table(in_table(table, rows, from_template)),
+        },
         None => node.clone(),
     }
 }
@@ -21,22 +24,34 @@ fn in_table(table: &Table, rows: &[Row], from_template: &impl Fn(Span) -> bool) 
             Some(row) => in_value(&entry.node, &row.kind, from_template),
             None => entry.node.clone(),
         };
-        Entry { node, ..entry.clone() }
+        Entry {
+            node,
+            ..entry.clone()
+        }
     });
-    Table { entries: entries.collect() }
+    Table {
+        entries: entries.collect(),
+    }
 }
 
 fn in_value(node: &Node, kind: &Kind, from_template: &impl Fn(Span) -> bool) -> Node {
     let span = node.span;
     match (kind, &node.value) {
-        (Kind::Text | Kind::Regex | Kind::Path | Kind::Name(_), Value::Integer(_) | Value::Float(_) | Value::Bool(_))
-            if from_template(span) =>
-        {
-            Node { span, value: Value::String(super::extract::plain(node)) }
-        }
+        (
+            Kind::Text | Kind::Regex | Kind::Path | Kind::Name(_),
+            Value::Integer(_) | Value::Float(_) | Value::Bool(_),
+        ) if from_template(span) => Node {
+            span,
+            value: Value::String(super::extract::plain(node)),
+        },
         (Kind::List(inner), Value::Array(items)) => {
-            let items = items.iter().map(|item| in_value(item, inner, from_template));
-            Node { span, value: Value::Array(items.collect()) }
+            let items = items
+                .iter()
+                .map(|item| in_value(item, inner, from_template));
+            Node {
+                span,
+                value: Value::Array(items.collect()),
+            }
         }
         (Kind::Table(rows), Value::Table(_)) => to_text(node, rows, from_template),
         (Kind::Map(_, inner), Value::Table(table)) => {
@@ -44,7 +59,12 @@ fn in_value(node: &Node, kind: &Kind, from_template: &impl Fn(Span) -> bool) -> 
                 node: in_value(&entry.node, inner, from_template),
                 ..entry.clone()
             });
-            Node { span, value: Value::Table(Table { entries: entries.collect() }) }
+            Node {
+                span,
+                value: Value::Table(Table {
+                    entries: entries.collect(),
+                }),
+            }
         }
         (Kind::OneOf(kinds), _) => match kinds.iter().find(|kind| suits(node, kind)) {
             Some(kind) => in_value(node, kind, from_template),
@@ -60,7 +80,9 @@ fn in_value(node: &Node, kind: &Kind, from_template: &impl Fn(Span) -> bool) -> 
 /// Whether a value is of a kind, by its TOML type and, for a table, its first key.
 fn suits(node: &Node, kind: &Kind) -> bool {
     match (kind, &node.value) {
-        (Kind::List(_), Value::Array(_)) | (Kind::Map(..), Value::Table(_)) | (Kind::Bool, Value::Bool(_)) => true,
+        (Kind::List(_), Value::Array(_))
+        | (Kind::Map(..), Value::Table(_))
+        | (Kind::Bool, Value::Bool(_)) => true,
         (Kind::Table(rows), Value::Table(table)) => {
             let first = table.entries.first();
             first.is_none_or(|entry| rows.iter().any(|row| row.name == entry.key))

@@ -23,23 +23,38 @@ pub fn describe(made: &Made) -> String {
     text.push_str(&format!("\n{}\n", phases(plan)));
     text.push_str(&estimates(plan));
     if !plan.tables.is_empty() {
-        let names: Vec<&str> = plan.tables.iter().map(|table| table.name.as_str()).collect();
+        let names: Vec<&str> = plan
+            .tables
+            .iter()
+            .map(|table| table.name.as_str())
+            .collect();
         text.push_str(&line("tables", &names.join(", ")));
     }
-    let ids: Vec<String> = plan.runs.iter().take(FIRST_RUNS).map(|run| plan.run_id(run)).collect();
+    let ids: Vec<String> = plan
+        .runs
+        .iter()
+        .take(FIRST_RUNS)
+        .map(|run| plan.run_id(run))
+        .collect();
     for (position, id) in ids.iter().enumerate() {
         text.push_str(&line(if position == 0 { "first runs" } else { "" }, id));
     }
     if plan.runs.len() > FIRST_RUNS {
         let more = plan.runs.len() - FIRST_RUNS;
-        text.push_str(&line("", &format!("... and {more} more (--runs lists all)")));
+        text.push_str(&line(
+            "",
+            &format!("... and {more} more (--runs lists all)"),
+        ));
     }
     text
 }
 
 /// The id of every run, a line each.
 pub fn run_ids(plan: &Plan) -> String {
-    plan.runs.iter().map(|run| plan.run_id(run) + "\n").collect()
+    plan.runs
+        .iter()
+        .map(|run| plan.run_id(run) + "\n")
+        .collect()
 }
 
 fn line(name: &str, value: &str) -> String {
@@ -54,14 +69,24 @@ fn head(plan: &Plan, order: &str) -> String {
     };
     text.push_str(&line("plan", &plan.hash));
     for (position, axis) in plan.axes.iter().enumerate() {
-        text.push_str(&line(if position == 0 { "axes" } else { "" }, &axis_line(axis)));
+        text.push_str(&line(
+            if position == 0 { "axes" } else { "" },
+            &axis_line(axis),
+        ));
     }
     let runs = plan.runs.len();
     let repeats = match plan.repeats {
         1 => String::new(),
         repeats => format!(", {repeats} repeats"),
     };
-    text.push_str(&line("runs", &format!("{} ({order}{repeats}), seed {}", grouped(runs as u64), plan.seed)));
+    text.push_str(&line(
+        "runs",
+        &format!(
+            "{} ({order}{repeats}), seed {}",
+            grouped(runs as u64),
+            plan.seed
+        ),
+    ));
     text
 }
 
@@ -73,7 +98,9 @@ fn axis_line(axis: &Axis) -> String {
 /// A few values as they are, of many the ends.
 fn several(values: &[String]) -> String {
     match values {
-        [first, .., last] if values.len() > 8 => format!("{first} ... {last} ({} values)", values.len()),
+        [first, .., last] if values.len() > 8 => {
+            format!("{first} ... {last} ({} values)", values.len())
+        }
         _ => values.join(", "),
     }
 }
@@ -87,7 +114,11 @@ fn targets(plan: &Plan) -> String {
             continue;
         }
         seen.push(&target.name);
-        let endpoints = target.endpoints.iter().flat_map(|group| &group.endpoints).map(Text::source);
+        let endpoints = target
+            .endpoints
+            .iter()
+            .flat_map(|group| &group.endpoints)
+            .map(Text::source);
         let endpoints: Vec<&str> = endpoints.collect();
         let place = match endpoints.is_empty() {
             true => "in the client".to_owned(),
@@ -97,9 +128,18 @@ fn targets(plan: &Plan) -> String {
             "" => String::new(),
             other => format!(", stands in for {other}"),
         };
-        text.push_str(&line("target", &format!("{} (driver {}{stand_in}): {place}", target.name, target.driver)));
+        text.push_str(&line(
+            "target",
+            &format!(
+                "{} (driver {}{stand_in}): {place}",
+                target.name, target.driver
+            ),
+        ));
         for server in &shape.servers {
-            text.push_str(&line("", &format!("starts {}: {}", server.name, command(server))));
+            text.push_str(&line(
+                "",
+                &format!("starts {}: {}", server.name, command(server)),
+            ));
         }
     }
     text
@@ -113,7 +153,9 @@ fn command(server: &ServerPlan) -> String {
 fn phases(plan: &Plan) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY);
-    table.set_header(["phase", "does", "threads", "length", "timeout", "keys", "values"]);
+    table.set_header([
+        "phase", "does", "threads", "length", "timeout", "keys", "values",
+    ]);
     let mut rows: Vec<(String, String)> = Vec::new();
     let all = || plan.shapes.iter().flat_map(|shape| &shape.phases);
     for phase in all() {
@@ -127,10 +169,13 @@ fn phases(plan: &Plan) -> Table {
     for (phase, group) in rows {
         let of_row = || {
             let phases = all().filter(|other| other.name == phase);
-            let groups = phases.flat_map(|phase| phase.groups.iter().map(move |group| (phase, group)));
+            let groups =
+                phases.flat_map(|phase| phase.groups.iter().map(move |group| (phase, group)));
             groups.filter(|(_, other)| other.name == group)
         };
-        let cell = |show: &dyn Fn(&PhasePlan, &GroupPlan) -> String| distinct(of_row().map(|(p, g)| show(p, g)));
+        let cell = |show: &dyn Fn(&PhasePlan, &GroupPlan) -> String| {
+            distinct(of_row().map(|(p, g)| show(p, g)))
+        };
         let name = match group.is_empty() {
             true => phase.clone(),
             false => format!("{phase}.{group}"),
@@ -196,7 +241,10 @@ fn keys(group: &GroupPlan) -> String {
         KeyDistribution::Sequential => "in sequence".to_owned(),
         KeyDistribution::Uniform => "uniform".to_owned(),
         KeyDistribution::Zipfian { theta, .. } => format!("zipfian {theta}"),
-        KeyDistribution::Hotspot { hot_keys, hot_operations } => format!("hotspot {hot_operations} on {hot_keys}"),
+        KeyDistribution::Hotspot {
+            hot_keys,
+            hot_operations,
+        } => format!("hotspot {hot_operations} on {hot_keys}"),
         KeyDistribution::Latest { theta } => format!("latest {theta}"),
         KeyDistribution::Exponential { share } => format!("exponential {share}"),
     };
@@ -210,7 +258,10 @@ fn values(group: &GroupPlan) -> String {
     let size = match &group.values.size {
         SizeSpec::Fixed { bytes: 0 } => return "none".to_owned(),
         SizeSpec::Fixed { bytes } => format!("{} B", grouped(*bytes)),
-        SizeSpec::Uniform { from_bytes, to_bytes } => format!("{} to {} B", grouped(*from_bytes), grouped(*to_bytes)),
+        SizeSpec::Uniform {
+            from_bytes,
+            to_bytes,
+        } => format!("{} to {} B", grouped(*from_bytes), grouped(*to_bytes)),
         SizeSpec::Choices { choices } => format!("{} sizes", choices.len()),
     };
     let content = match group.values.content {
@@ -227,26 +278,44 @@ fn duration(ns: u64) -> String {
 }
 
 fn estimates(plan: &Plan) -> String {
+    type Needs = fn(&Shape) -> u64;
     let mut text = String::new();
-    let largest = |needs: fn(&Shape) -> u64| plan.shapes.iter().max_by_key(|shape| needs(shape));
-    let places: [(&str, fn(&Shape) -> u64); 2] =
-        [("memory", |shape| shape.estimate.memory_bytes), ("disk", |shape| shape.estimate.disk_bytes)];
+    let largest = |needs: Needs| plan.shapes.iter().max_by_key(|shape| needs(shape));
+    let places: [(&str, Needs); 2] = [
+        ("memory", |shape| shape.estimate.memory_bytes),
+        ("disk", |shape| shape.estimate.disk_bytes),
+    ];
     for (place, needs) in places {
         if let Some(shape) = largest(needs).filter(|shape| needs(shape) > 0) {
-            let sum = format!("{} at most, beside what the store adds: {}", format_size(needs(shape)), sum(shape));
+            let sum = format!(
+                "{} at most, beside what the store adds: {}",
+                format_size(needs(shape)),
+                sum(shape)
+            );
             text.push_str(&line(place, &sum));
         }
     }
     let per_run = |run: &super::RunPlan| &plan.shapes[run.shape as usize].estimate;
     let operations: u64 = plan.runs.iter().map(|run| per_run(run).operations).sum();
     if operations > 0 {
-        text.push_str(&line("operations", &format!("{} by count, of one pass each", grouped(operations))));
+        text.push_str(&line(
+            "operations",
+            &format!("{} by count, of one pass each", grouped(operations)),
+        ));
     }
     let pauses = plan.pause_ns as f64 / 1e9 * plan.runs.len().saturating_sub(1) as f64;
-    let seconds: f64 = plan.runs.iter().map(|run| per_run(run).seconds).sum::<f64>() + pauses;
+    let seconds: f64 = plan
+        .runs
+        .iter()
+        .map(|run| per_run(run).seconds)
+        .sum::<f64>()
+        + pauses;
     if seconds > 0.0 {
         let time = format_duration(Duration::from_secs_f64(seconds));
-        text.push_str(&line("time", &format!("at least {time}, beside starting servers and phases by count")));
+        text.push_str(&line(
+            "time",
+            &format!("at least {time}, beside starting servers and phases by count"),
+        ));
     }
     text
 }

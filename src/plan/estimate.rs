@@ -28,7 +28,9 @@ impl Stored {
 pub fn estimate(phases: &[Arc<PhasePlan>], copies: u32, held_in: HeldIn) -> Estimate {
     let stored = stored(phases);
     let keys = stored.iter().map(|set| set.keys).sum();
-    let data_bytes = stored.iter().fold(0u64, |sum, set| sum.saturating_add(set.bytes()));
+    let data_bytes = stored
+        .iter()
+        .fold(0u64, |sum, set| sum.saturating_add(set.bytes()));
     let held = data_bytes.saturating_mul(u64::from(copies));
     let groups = phases.iter().flat_map(|phase| &phase.groups);
     Estimate {
@@ -36,7 +38,9 @@ pub fn estimate(phases: &[Arc<PhasePlan>], copies: u32, held_in: HeldIn) -> Esti
         data_bytes,
         memory_bytes: if held_in == HeldIn::Memory { held } else { 0 },
         disk_bytes: if held_in == HeldIn::Disk { held } else { 0 },
-        operations: groups.filter_map(|group| group.operations).fold(0, u64::saturating_add),
+        operations: groups
+            .filter_map(|group| group.operations)
+            .fold(0, u64::saturating_add),
         seconds: phases.iter().map(|phase| seconds(phase)).sum(),
     }
 }
@@ -74,7 +78,9 @@ fn stored(phases: &[Arc<PhasePlan>]) -> Vec<Stored> {
 
 /// Different keys that a group touches at most; 0 where that depends on its speed.
 pub fn keys_of(group: &GroupPlan) -> u64 {
-    let touched = group.operations.map(|operations| operations.div_ceil(group.keys.uses_per_key));
+    let touched = group
+        .operations
+        .map(|operations| operations.div_ceil(group.keys.uses_per_key));
     match (group.keys.count, touched) {
         (Some(count), Some(touched)) => count.min(touched),
         (Some(count), None) => count,
@@ -95,7 +101,9 @@ fn key_bytes(group: &GroupPlan, keys: u64) -> u64 {
         Digest::Fnv1a => 16,
         Digest::None => {
             let format = &group.keys.format;
-            let placeholder = format.find('%').and_then(|at| format[at..].find('d').map(|end| end + 1));
+            let placeholder = format
+                .find('%')
+                .and_then(|at| format[at..].find('d').map(|end| end + 1));
             let digits = keys.saturating_sub(1).max(1).ilog10() as usize + 1;
             let number = key_width(format).unwrap_or(0).max(digits);
             (format.len() - placeholder.unwrap_or(0) + number) as u64
@@ -106,10 +114,16 @@ fn key_bytes(group: &GroupPlan, keys: u64) -> u64 {
 fn mean_size(size: &SizeSpec) -> f64 {
     match size {
         SizeSpec::Fixed { bytes } => *bytes as f64,
-        SizeSpec::Uniform { from_bytes, to_bytes } => (*from_bytes as f64 + *to_bytes as f64) / 2.0,
+        SizeSpec::Uniform {
+            from_bytes,
+            to_bytes,
+        } => (*from_bytes as f64 + *to_bytes as f64) / 2.0,
         SizeSpec::Choices { choices } => {
             let weights: f64 = choices.iter().map(|choice| choice.weight).sum();
-            let sum: f64 = choices.iter().map(|choice| choice.weight * choice.bytes as f64).sum();
+            let sum: f64 = choices
+                .iter()
+                .map(|choice| choice.weight * choice.bytes as f64)
+                .sum();
             sum / weights
         }
     }
@@ -131,14 +145,27 @@ impl std::fmt::Display for Refusal {
 impl std::error::Error for Refusal {}
 
 /// Whether this machine can hold what the largest run stores.
-pub fn fits(plan: &Plan, memory_bytes_available: u64, disk_bytes_available: u64) -> Result<(), Refusal> {
+pub fn fits(
+    plan: &Plan,
+    memory_bytes_available: u64,
+    disk_bytes_available: u64,
+) -> Result<(), Refusal> {
     type Needs = fn(&Shape) -> u64;
     let places: [(Needs, &str, u64); 2] = [
-        (|shape| shape.estimate.memory_bytes, "in memory", memory_bytes_available),
-        (|shape| shape.estimate.disk_bytes, "on disk", disk_bytes_available),
+        (
+            |shape| shape.estimate.memory_bytes,
+            "in memory",
+            memory_bytes_available,
+        ),
+        (
+            |shape| shape.estimate.disk_bytes,
+            "on disk",
+            disk_bytes_available,
+        ),
     ];
     for (needs, place, available) in places {
-        let largest = plan.shapes.iter().max_by_key(|shape| needs(shape));
+        // Of equals the first: `max_by_key` takes the last.
+        let largest = plan.shapes.iter().rev().max_by_key(|shape| needs(shape));
         if let Some(shape) = largest.filter(|shape| needs(shape) > available) {
             return Err(refusal(plan, shape, needs(shape), place, available));
         }
@@ -147,7 +174,11 @@ pub fn fits(plan: &Plan, memory_bytes_available: u64, disk_bytes_available: u64)
 }
 
 fn refusal(plan: &Plan, shape: &Shape, needed: u64, place: &str, available: u64) -> Refusal {
-    let number = plan.shapes.iter().position(|other| std::ptr::eq(other, shape)).unwrap_or(0);
+    let number = plan
+        .shapes
+        .iter()
+        .position(|other| std::ptr::eq(other, shape))
+        .unwrap_or(0);
     let run = plan.runs.iter().find(|run| run.shape as usize == number);
     let run = run.map_or_else(String::new, |run| format!(" ({})", plan.run_id(run)));
     let message = format!(
@@ -166,7 +197,11 @@ pub fn sum(shape: &Shape) -> String {
         .iter()
         .map(|set| {
             let value = grouped(set.value_bytes.round() as u64);
-            format!("{} keys x ({} + {value}) bytes", grouped(set.keys), grouped(set.key_bytes))
+            format!(
+                "{} keys x ({} + {value}) bytes",
+                grouped(set.keys),
+                grouped(set.key_bytes)
+            )
         })
         .collect();
     let copies = shape.target.copies;

@@ -59,7 +59,10 @@ impl Sweep {
         };
         let mut points = Vec::with_capacity(self.size().unwrap_or(0));
         let mut counter = vec![0u32; self.crossed];
-        if self.axes[..self.crossed].iter().any(|axis| axis.values.is_empty()) {
+        if self.axes[..self.crossed]
+            .iter()
+            .any(|axis| axis.values.is_empty())
+        {
             return points;
         }
         loop {

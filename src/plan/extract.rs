@@ -9,8 +9,10 @@ use crate::rows::Row;
 use crate::scenario::check::{Place, Templates, check_table};
 use crate::scenario::read::{Reader, to_json};
 use crate::scenario::tree::{Node, Value as TreeValue};
-use crate::template::{Text, closest};
+use crate::template::{Deferred, Text, closest};
 use sha2::{Digest, Sha256};
+use std::cell::RefCell;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// An evaluated section on its way into the plan.
@@ -19,14 +21,63 @@ pub struct Extract<'a, 's> {
     pub evaluation: &'a Evaluation,
     pub at: At<'a>,
     pub drivers: &'a [&'static DriverSpec],
+    /// Strings of the run stage that the plan keeps as such.
+    used: RefCell<HashSet<Span>>,
 }
 
-impl Extract<'_, '_> {
+impl<'a, 's> Extract<'a, 's> {
+    pub fn new(
+        scope: &'a mut Scope<'s>,
+        evaluation: &'a Evaluation,
+        at: At<'a>,
+        drivers: &'a [&'static DriverSpec],
+    ) -> Extract<'a, 's> {
+        Extract {
+            scope,
+            evaluation,
+            at,
+            drivers,
+            used: RefCell::default(),
+        }
+    }
+
+    /// Reports strings of the run stage where only plain ones can stand: the plan would hold placeholders. To be called
+    /// when all that may wait for the run was taken out.
+    pub fn all_used(&mut self) -> bool {
+        let used = self.used.borrow();
+        let deferred = self.evaluation.deferred.keys();
+        let mut rest: Vec<Span> = deferred
+            .filter(|span| !used.contains(span))
+            .copied()
+            .collect();
+        drop(used);
+        rest.sort();
+        for span in &rest {
+            let message =
+                "this must be known before the run, and it asks for what only the run knows";
+            self.report(Diagnostic::error("template-stage", *span, message));
+        }
+        rest.is_empty()
+    }
+
+    fn deferred(&self, span: Span) -> Option<&Deferred> {
+        let found = self.evaluation.deferred.get(&span)?;
+        self.used.borrow_mut().insert(span);
+        Some(found)
+    }
+
     /// The section as its rows want it, now that no template is left in it; None where it does not fit.
     pub fn fit(&mut self, place: &Place, node: &Node, rows: &[Row]) -> Option<Node> {
         let node = coerce::to_text(node, rows, &|span| self.scope.is_template(span));
         let mut diagnostics = Diagnostics::default();
-        check_table(place, node.table()?, node.span, rows, Templates::None, &mut diagnostics);
+        check_table(
+            place,
+            node.table()?,
+            node.span,
+            rows,
+            Templates::None,
+            &mut diagnostics,
+        );
         let fits = !diagnostics.has_errors();
         for diagnostic in diagnostics.list {
             self.scope.report_here(diagnostic, self.at);
@@ -46,7 +97,7 @@ impl Extract<'_, '_> {
 
     /// The text of a string, as the plan keeps it.
     pub fn text(&self, node: &Node) -> Text {
-        match self.evaluation.deferred.get(&node.span) {
+        match self.deferred(node.span) {
             Some(deferred) => Text::Deferred(deferred.clone()),
             None => Text::Plain(plain(node)),
         }
@@ -66,7 +117,7 @@ impl Extract<'_, '_> {
 
     /// JSON in which strings of the run stage are `{"template", "values"}`.
     pub fn json(&self, node: &Node) -> serde_json::Value {
-        if let Some(deferred) = self.evaluation.deferred.get(&node.span) {
+        if let Some(deferred) = self.deferred(node.span) {
             return serde_json::to_value(deferred).unwrap_or_default();
         }
         match &node.value {
@@ -89,7 +140,14 @@ impl Extract<'_, '_> {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => format!("this build has: {}", names.join(", ")),
         };
-        self.refuse(Diagnostic::error("unknown-driver", span, format!("there is no driver `{name}`")).help(help))
+        self.refuse(
+            Diagnostic::error(
+                "unknown-driver",
+                span,
+                format!("there is no driver `{name}`"),
+            )
+            .help(help),
+        )
     }
 
     /// Where a path that the scenario says at `span` leads.
@@ -161,7 +219,11 @@ pub fn hex(bytes: &[u8]) -> String {
 /// CPU numbers of `0-1,3`. Errors are sentences.
 pub fn parse_cpus(text: &str) -> Result<Vec<u32>, String> {
     let mut cpus = Vec::new();
-    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+    for part in text
+        .split(',')
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+    {
         let number = |text: &str| {
             let parsed = text.trim().parse::<u32>().ok().filter(|cpu| *cpu < 4096);
             parsed.ok_or_else(|| format!("`{part}` is no CPU; write `0`, `1-3` or `0,2`"))

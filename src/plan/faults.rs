@@ -25,7 +25,14 @@ struct Pending {
 impl Faults {
     /// A fault that does not depend on the run.
     pub fn add_plain(&mut self, diagnostic: Diagnostic) {
-        self.add(diagnostic, 0, At { point: &[], repeat: 1 });
+        self.add(
+            diagnostic,
+            0,
+            At {
+                point: &[],
+                repeat: 1,
+            },
+        );
     }
 
     /// A fault in a run; `mask` are the axes that it depends on.
@@ -34,7 +41,10 @@ impl Faults {
         let place = (diagnostic.code, diagnostic.span);
         // Faults without a place are told apart by what they say.
         let known = match diagnostic.span.is_none() {
-            true => self.list.iter().position(|p| p.diagnostic.message == diagnostic.message),
+            true => self
+                .list
+                .iter()
+                .position(|p| p.diagnostic.message == diagnostic.message),
             false => self.known.get(&place).copied(),
         };
         match known {

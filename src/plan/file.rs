@@ -3,7 +3,8 @@
 //! `Plan` holds shared parts by `Arc`; written out run by run they would make a plan of 100,000 runs unreadable.
 
 use super::{
-    Axis, ClientPlan, Estimate, Outputs, PhasePlan, Plan, RunPlan, ScenarioInfo, ServerPlan, Shape, TablePlan, TargetPlan,
+    Axis, ClientPlan, Estimate, Outputs, PhasePlan, Plan, RunPlan, ScenarioInfo, ServerPlan, Shape,
+    TablePlan, TargetPlan,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -61,7 +62,10 @@ struct Numbers<T> {
 
 impl<T> Numbers<T> {
     fn new() -> Numbers<T> {
-        Numbers { list: Vec::new(), known: HashMap::new() }
+        Numbers {
+            list: Vec::new(),
+            known: HashMap::new(),
+        }
     }
 
     fn of(&mut self, part: &Arc<T>) -> u32 {
@@ -80,7 +84,11 @@ impl From<Plan> for PlanFile {
         let mut vars = Numbers::new();
         let shapes = plan.shapes.iter().map(|shape| ShapeFile {
             target: targets.of(&shape.target),
-            servers: shape.servers.iter().map(|server| servers.of(server)).collect(),
+            servers: shape
+                .servers
+                .iter()
+                .map(|server| servers.of(server))
+                .collect(),
             phases: shape.phases.iter().map(|phase| phases.of(phase)).collect(),
             left_out: shape.left_out.clone(),
             vars: vars.of(&shape.vars),
@@ -127,7 +135,11 @@ impl TryFrom<PlanFile> for Plan {
             })
         });
         let shapes: Vec<Shape> = shapes.collect::<Result<_, String>>()?;
-        if file.runs.iter().any(|run| run.shape as usize >= shapes.len() || run.point.len() != file.axes.len()) {
+        if file
+            .runs
+            .iter()
+            .any(|run| run.shape as usize >= shapes.len() || run.point.len() != file.axes.len())
+        {
             return Err("a run of this plan names a shape or an axis that is not there".to_owned());
         }
         Ok(Plan {

@@ -15,7 +15,10 @@ use std::sync::Arc;
 pub fn hash(plan: &Plan) -> String {
     let mut file = PlanFile::from(plan.clone());
     file.hash = String::new();
-    file.scenario = ScenarioInfo { name: file.scenario.name, ..ScenarioInfo::default() };
+    file.scenario = ScenarioInfo {
+        name: file.scenario.name,
+        ..ScenarioInfo::default()
+    };
     file.labels = BTreeMap::new();
     file.tables = Vec::new();
     file.notes = Vec::new();

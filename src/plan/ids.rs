@@ -30,9 +30,10 @@ impl Plan {
             .collect();
         // Characters that were lost could make two ids alike: the hash of the id tells them apart. So could values that
         // hold the signs between the parts.
-        let ambiguous = self.axes.iter().zip(&run.point).any(|(axis, index)| {
-            value_text(&axis.values[*index as usize]).contains(['-', '_'])
-        }) && self.axes.len() > 1;
+        let ambiguous =
+            self.axes.iter().zip(&run.point).any(|(axis, index)| {
+                value_text(&axis.values[*index as usize]).contains(['-', '_'])
+            }) && self.axes.len() > 1;
         match kept == plain && !ambiguous {
             true => kept,
             false => format!("{kept}-{}", short_hash(&id)),
@@ -60,7 +61,11 @@ pub fn point_text(axes: &[Axis], point: &[u32], mask: u64) -> String {
     parts
         .filter(|(position, _)| mask & (1 << position) != 0)
         .map(|(_, (axis, index))| {
-            format!("{}={}", axis.name, quoted(&value_text(&axis.values[*index as usize])))
+            format!(
+                "{}={}",
+                axis.name,
+                quoted(&value_text(&axis.values[*index as usize]))
+            )
         })
         .collect::<Vec<_>>()
         .join(",")
@@ -87,7 +92,10 @@ fn is_plain(c: char) -> bool {
 
 fn short_hash(text: &str) -> String {
     let digest = Sha256::digest(text.as_bytes());
-    digest[..4].iter().map(|byte| format!("{byte:02x}")).collect()
+    digest[..4]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 #[cfg(test)]
@@ -110,7 +118,10 @@ mod tests {
     fn an_id_is_made_of_axis_values_and_quotes_what_is_not_plain() {
         assert_eq!(run_id(&axes(), &[0, 0], 2), "target=redis,threads=4#2");
         assert_eq!(run_id(&axes(), &[1, 1], 1), "target=\"a b\",threads=1.5#1");
-        assert_eq!(run_id(&axes(), &[3, 2], 1), "target=\"say \\\"x\\\"\",threads=true#1");
+        assert_eq!(
+            run_id(&axes(), &[3, 2], 1),
+            "target=\"say \\\"x\\\"\",threads=true#1"
+        );
         assert_eq!(run_id(&[], &[], 3), "run#3");
         assert_eq!(point_text(&axes(), &[0, 0], 0b10), "threads=4");
     }

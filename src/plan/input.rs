@@ -4,7 +4,9 @@ use crate::diag::Span;
 use crate::scenario::tree::{Entry, Node, Table, Value};
 
 /// What a group says for itself alone; its phase is not asked.
-const OF_PHASE_ALONE: [&str; 7] = ["name", "duration", "warmup", "at_least", "measured", "when", "groups"];
+const OF_PHASE_ALONE: [&str; 7] = [
+    "name", "duration", "warmup", "at_least", "measured", "when", "groups",
+];
 /// What a group's own `operation` or count replaces.
 const WORK: [&str; 2] = ["operation", "mix"];
 const COUNTS: [&str; 2] = ["operations", "operations_per_thread"];
@@ -13,7 +15,10 @@ const COUNTS: [&str; 2] = ["operations", "operations_per_thread"];
 pub fn phases(root: &Table) -> Vec<Node> {
     let workload = root.get("workload").and_then(Node::table);
     let phases = root.get("phases").and_then(Node::array).unwrap_or(&[]);
-    phases.iter().map(|phase| merged_phase(workload, phase)).collect()
+    phases
+        .iter()
+        .map(|phase| merged_phase(workload, phase))
+        .collect()
 }
 
 fn merged_phase(workload: Option<&Table>, phase: &Node) -> Node {
@@ -27,15 +32,36 @@ fn merged_phase(workload: Option<&Table>, phase: &Node) -> Node {
             set(&mut table, key, merged);
         }
     }
-    let groups = table.get("groups").and_then(Node::array).map(<[Node]>::to_vec);
+    let groups = table
+        .get("groups")
+        .and_then(Node::array)
+        .map(<[Node]>::to_vec);
     let Some(groups) = groups.filter(|groups| !groups.is_empty()) else {
-        return Node { span: phase.span, value: Value::Table(table) };
+        return Node {
+            span: phase.span,
+            value: Value::Table(table),
+        };
     };
-    let groups = groups.iter().map(|group| merged_group(&table, group)).collect();
+    let groups = groups
+        .iter()
+        .map(|group| merged_group(&table, group))
+        .collect();
     let span = table.get("groups").map_or(phase.span, |node| node.span);
-    table.entries.retain(|entry| OF_PHASE_ALONE.contains(&entry.key.as_str()));
-    set(&mut table, "groups", Node { span, value: Value::Array(groups) });
-    Node { span: phase.span, value: Value::Table(table) }
+    table
+        .entries
+        .retain(|entry| OF_PHASE_ALONE.contains(&entry.key.as_str()));
+    set(
+        &mut table,
+        "groups",
+        Node {
+            span,
+            value: Value::Array(groups),
+        },
+    );
+    Node {
+        span: phase.span,
+        value: Value::Table(table),
+    }
 }
 
 fn merged_group(phase: &Table, group: &Node) -> Node {
@@ -56,14 +82,24 @@ fn merged_group(phase: &Table, group: &Node) -> Node {
             _ => None,
         };
         let node = merged.unwrap_or_else(|| entry.node.clone());
-        set_entry(&mut table, Entry { node, ..entry.clone() });
+        set_entry(
+            &mut table,
+            Entry {
+                node,
+                ..entry.clone()
+            },
+        );
     }
-    Node { span: group.span, value: Value::Table(table) }
+    Node {
+        span: group.span,
+        value: Value::Table(table),
+    }
 }
 
 /// Key by key: a `size` or a `distribution` is replaced as a whole.
 fn overlay(below: Option<&Node>, above: Option<&Node>) -> Option<Node> {
-    let (Some(lower), Some(upper)) = (below.and_then(Node::table), above.and_then(Node::table)) else {
+    let (Some(lower), Some(upper)) = (below.and_then(Node::table), above.and_then(Node::table))
+    else {
         return above.or(below).cloned();
     };
     let mut table = lower.clone();
@@ -71,12 +107,22 @@ fn overlay(below: Option<&Node>, above: Option<&Node>) -> Option<Node> {
         set_entry(&mut table, entry.clone());
     }
     let span = above.map_or(Span::NONE, |node| node.span);
-    Some(Node { span, value: Value::Table(table) })
+    Some(Node {
+        span,
+        value: Value::Table(table),
+    })
 }
 
 fn set(table: &mut Table, key: &str, node: Node) {
     let key_span = node.span;
-    set_entry(table, Entry { key: key.to_owned(), key_span, node });
+    set_entry(
+        table,
+        Entry {
+            key: key.to_owned(),
+            key_span,
+            node,
+        },
+    );
 }
 
 fn set_entry(table: &mut Table, entry: Entry) {

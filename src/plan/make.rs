@@ -7,10 +7,13 @@ use super::expand::{Order, Point, Sweep, order_runs};
 use super::extract::parse_cpus;
 use super::only::Filter;
 use super::resolve::Resolver;
-use super::scope::{At, Scope, Stage};
+use super::scope::{At, REPEAT, Scope, Stage};
 use super::section::Section;
 use super::sweep::{axis_names, read_sweep};
-use super::{Axis, ClientPlan, Outputs, PLAN_FORMAT, Plan, RunPlan, ScenarioInfo, hash, restart, tables, warnings};
+use super::{
+    Axis, ClientPlan, Outputs, PLAN_FORMAT, Plan, RunPlan, ScenarioInfo, hash, restart, tables,
+    warnings,
+};
 use crate::diag::{Diagnostic, Diagnostics, SourceMap, Span};
 use crate::driver::spec::DriverSpec;
 use crate::scenario::read::{Reader, to_json};
@@ -43,7 +46,10 @@ pub fn make(
     let table = root.table().unwrap_or(&empty);
     let section = |name: &str| table.get(name).and_then(Node::table);
     let names = axis_names(section("sweep")).into_iter();
-    let axes = names.map(|name| Axis { name, values: Vec::new() });
+    let axes = names.map(|name| Axis {
+        name,
+        values: Vec::new(),
+    });
     let mut scope = Scope::new(sources, axes.collect(), section("vars"), section("servers"));
     let sweep = read_sweep(&mut scope, section("sweep"));
     let settings = Settings::read(&mut scope, table);
@@ -51,7 +57,10 @@ pub fn make(
     let labels = labels(&mut scope, table);
     let known = sweep.clone().unwrap_or_default();
     if sweep.is_some() {
-        scope.set_sweep(&known, settings.as_ref().map_or(0, |settings| settings.seed));
+        scope.set_sweep(
+            &known,
+            settings.as_ref().map_or(0, |settings| settings.seed),
+        );
     }
     let mut resolver = Resolver::new(&mut scope, table, drivers);
     let mut exclude = exclude_sections(&mut scope, section("sweep"));
@@ -66,23 +75,40 @@ pub fn make(
         let filters = filters(&mut scope, only, &sweep.axes, settings.repeats);
         if points.is_empty() && !scope.faults.any() {
             let message = "`exclude` leaves out every point, so there are no runs";
-            scope.faults.add_plain(Diagnostic::error("no-runs", section_span(table, "sweep"), message));
+            scope.faults.add_plain(Diagnostic::error(
+                "no-runs",
+                section_span(table, "sweep"),
+                message,
+            ));
         }
         let ordered = order_runs(&points, settings.repeats, order.0, &order.1, settings.seed);
         runs = ordered
             .into_iter()
             .map(|(point, repeat)| (points[point as usize].clone(), repeat))
-            .filter(|(point, repeat)| filters.is_empty() || filters.iter().any(|f| f.wants(point, *repeat)))
+            .filter(|(point, repeat)| {
+                filters.is_empty() || filters.iter().any(|f| f.wants(point, *repeat))
+            })
             .collect();
         if runs.is_empty() && !scope.faults.any() {
-            scope.faults.add_plain(Diagnostic::error("no-runs", Span::NONE, "`--only` leaves out every run"));
+            scope.faults.add_plain(Diagnostic::error(
+                "no-runs",
+                Span::NONE,
+                "`--only` leaves out every run",
+            ));
         }
     }
     let mut planned = Vec::with_capacity(runs.len());
     for (point, repeat) in runs {
-        let at = At { point: &point, repeat };
+        let at = At {
+            point: &point,
+            repeat,
+        };
         if let Some(shape) = resolver.shape(&mut scope, at) {
-            planned.push(RunPlan { point, repeat, shape });
+            planned.push(RunPlan {
+                point,
+                repeat,
+                shape,
+            });
         }
     }
     restart::check(&mut scope, &resolver, &planned);
@@ -107,11 +133,19 @@ pub fn make(
         runs: planned,
         labels,
         tables,
-        notes: warnings.iter().map(|warning| warning.message.clone()).collect(),
+        notes: warnings
+            .iter()
+            .map(|warning| warning.message.clone())
+            .collect(),
     };
     plan.hash = hash::hash(&plan);
     let order = settings.order.name();
-    Ok(Made { plan, warnings, evaluations: scope.evaluations, order })
+    Ok(Made {
+        plan,
+        warnings,
+        evaluations: scope.evaluations,
+        order,
+    })
 }
 
 fn section_span(table: &Table, name: &str) -> Span {
@@ -144,7 +178,9 @@ impl Settings {
                 Some("shuffled") => Order::Shuffled,
                 _ => Order::Interleaved,
             },
-            keep_together: keep.filter_map(|node| Some((node.string()?.to_owned(), node.span))).collect(),
+            keep_together: keep
+                .filter_map(|node| Some((node.string()?.to_owned(), node.span)))
+                .collect(),
             seed: runs.count("seed").unwrap_or(1),
             pause_ns: runs.nanoseconds("pause").unwrap_or(0),
             run_timeout_ns: runs.nanoseconds("timeout").unwrap_or(0),
@@ -159,10 +195,16 @@ impl Settings {
             match axes.iter().position(|axis| axis.name == *name) {
                 Some(position) => together.push(position),
                 None => {
-                    let meant = crate::template::closest(name, axes.iter().map(|axis| axis.name.as_str()));
-                    let help = meant.map(|meant| format!("did you mean `{meant}`?")).unwrap_or_default();
-                    let message = format!("`keep_together` names the axes of [sweep], and none is `{name}`");
-                    scope.faults.add_plain(Diagnostic::error("unknown-axis", *span, message).help(help));
+                    let meant =
+                        crate::template::closest(name, axes.iter().map(|axis| axis.name.as_str()));
+                    let help = meant
+                        .map(|meant| format!("did you mean `{meant}`?"))
+                        .unwrap_or_default();
+                    let message =
+                        format!("`keep_together` names the axes of [sweep], and none is `{name}`");
+                    scope
+                        .faults
+                        .add_plain(Diagnostic::error("unknown-axis", *span, message).help(help));
                 }
             }
         }
@@ -171,11 +213,18 @@ impl Settings {
 }
 
 fn client_plan(scope: &mut Scope<'_>, client: &Reader<'_>) -> Option<ClientPlan> {
-    let cpus = client.node("cpus").map(super::extract::plain).unwrap_or_default();
+    let cpus = client
+        .node("cpus")
+        .map(super::extract::plain)
+        .unwrap_or_default();
     let cpus = match parse_cpus(&cpus) {
         Ok(cpus) => cpus,
         Err(message) => {
-            scope.faults.add_plain(Diagnostic::error("wrong-cpus", client.span_of("cpus"), message));
+            scope.faults.add_plain(Diagnostic::error(
+                "wrong-cpus",
+                client.span_of("cpus"),
+                message,
+            ));
             return None;
         }
     };
@@ -188,17 +237,35 @@ fn client_plan(scope: &mut Scope<'_>, client: &Reader<'_>) -> Option<ClientPlan>
 }
 
 /// A section that is the same for all runs, evaluated and checked; an empty table where it is not said.
-fn load_section(scope: &mut Scope<'_>, root: &Table, name: &str, rows: &[crate::rows::Row]) -> Option<Node> {
+fn load_section(
+    scope: &mut Scope<'_>,
+    root: &Table,
+    name: &str,
+    rows: &[crate::rows::Row],
+) -> Option<Node> {
     use crate::scenario::check::{Place, Templates, check_table};
     let Some(said) = root.get(name) else {
         let value = crate::scenario::tree::Value::Table(Table::default());
-        return Some(Node { span: Span::NONE, value });
+        return Some(Node {
+            span: Span::NONE,
+            value,
+        });
     };
     let node = scope.evaluate_load(said)?;
     let mut diagnostics = Diagnostics::default();
-    check_table(&Place::TOP.table(name), node.table()?, node.span, rows, Templates::None, &mut diagnostics);
+    check_table(
+        &Place::TOP.table(name),
+        node.table()?,
+        node.span,
+        rows,
+        Templates::None,
+        &mut diagnostics,
+    );
     let fits = !diagnostics.has_errors();
-    diagnostics.list.into_iter().for_each(|fault| scope.faults.add_plain(fault));
+    diagnostics
+        .list
+        .into_iter()
+        .for_each(|fault| scope.faults.add_plain(fault));
     fits.then_some(node)
 }
 
@@ -222,23 +289,47 @@ fn labels(scope: &mut Scope<'_>, root: &Table) -> BTreeMap<String, serde_json::V
 
 fn scalars(scope: &mut Scope<'_>, root: &Table, name: &str) -> BTreeMap<String, serde_json::Value> {
     let node = root.get(name).and_then(|node| scope.evaluate_load(node));
-    let entries = node.as_ref().and_then(Node::table).map(|table| table.entries.as_slice());
+    let entries = node
+        .as_ref()
+        .and_then(Node::table)
+        .map(|table| table.entries.as_slice());
     let entries = entries.unwrap_or_default().iter();
-    entries.map(|entry| (entry.key.clone(), to_json(&entry.node))).collect()
+    entries
+        .map(|entry| (entry.key.clone(), to_json(&entry.node)))
+        .collect()
 }
 
 fn exclude_sections(scope: &mut Scope<'_>, sweep: Option<&Table>) -> Vec<Section<bool>> {
-    let nodes = sweep.and_then(|sweep| sweep.get("exclude")).and_then(Node::array);
+    let nodes = sweep
+        .and_then(|sweep| sweep.get("exclude"))
+        .and_then(Node::array);
     let nodes = nodes.unwrap_or(&[]).iter();
-    nodes.map(|node| Section::new(scope, node.clone(), Stage::Plan, 0)).collect()
+    let mut sections = Vec::new();
+    for node in nodes {
+        let section = Section::new(scope, node.clone(), Stage::Plan, 0);
+        if section.mask & REPEAT != 0 {
+            let message = "`exclude` leaves out points, with all their repeats, so it cannot ask for `repeat`";
+            scope
+                .faults
+                .add_plain(Diagnostic::error("template-stage", node.span, message));
+        }
+        sections.push(section);
+    }
+    sections
 }
 
 /// The points that no `exclude` leaves out.
-fn wanted_points(scope: &mut Scope<'_>, sweep: &Sweep, exclude: &mut [Section<bool>]) -> Vec<Point> {
+fn wanted_points(
+    scope: &mut Scope<'_>,
+    sweep: &Sweep,
+    exclude: &mut [Section<bool>],
+) -> Vec<Point> {
     let mut points = sweep.points();
     points.retain(|point| {
         let at = At { point, repeat: 1 };
-        !exclude.iter_mut().any(|section| excludes(scope, section, at))
+        !exclude
+            .iter_mut()
+            .any(|section| excludes(scope, section, at))
     });
     points
 }
@@ -251,14 +342,19 @@ fn excludes(scope: &mut Scope<'_>, section: &mut Section<bool>, at: At<'_>) -> b
         }
         let message = format!("`exclude` says true or false, and this is {}", node.kind());
         let help = "compare: `\"{{ threads > 4 }}\"`";
-        scope.report_here(Diagnostic::error("exclude-not-bool", node.span, message).help(help), at);
+        scope.report_here(
+            Diagnostic::error("exclude-not-bool", node.span, message).help(help),
+            at,
+        );
         None
     });
     found.is_some_and(|(_, value)| *value)
 }
 
 fn size_is_fine(scope: &mut Scope<'_>, sweep: &Sweep, repeats: u32, root: &Table) -> bool {
-    let size = sweep.size().and_then(|size| size.checked_mul(repeats as usize));
+    let size = sweep
+        .size()
+        .and_then(|size| size.checked_mul(repeats as usize));
     if size.is_some_and(|size| size <= MOST_RUNS) {
         return true;
     }
@@ -270,7 +366,11 @@ fn size_is_fine(scope: &mut Scope<'_>, sweep: &Sweep, repeats: u32, root: &Table
         "more than {MOST_RUNS} runs: {} x {repeats} repeats",
         factors.join(" x ")
     );
-    scope.faults.add_plain(Diagnostic::error("too-many-runs", section_span(root, "sweep"), message));
+    scope.faults.add_plain(Diagnostic::error(
+        "too-many-runs",
+        section_span(root, "sweep"),
+        message,
+    ));
     false
 }
 
@@ -281,7 +381,9 @@ fn filters(scope: &mut Scope<'_>, only: &[String], axes: &[Axis], repeats: u32) 
             Ok(filter) => filters.push(filter),
             Err(message) => {
                 let message = format!("--only: {message}");
-                scope.faults.add_plain(Diagnostic::error("wrong-filter", Span::NONE, message));
+                scope
+                    .faults
+                    .add_plain(Diagnostic::error("wrong-filter", Span::NONE, message));
             }
         }
     }

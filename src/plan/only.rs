@@ -51,7 +51,9 @@ fn split_repeat(text: &str, repeats: u32) -> Result<(&str, Option<u32>), String>
     }
     match repeat.trim().parse::<u32>() {
         Ok(number) if (1..=repeats).contains(&number) => Ok((points, Some(number))),
-        _ => Err(format!("there is no repeat `{repeat}`; there are 1 to {repeats}")),
+        _ => Err(format!(
+            "there is no repeat `{repeat}`; there are 1 to {repeats}"
+        )),
     }
 }
 
@@ -61,13 +63,20 @@ fn parse_part(part: &str, axes: &[Axis]) -> Result<(usize, Vec<u32>), String> {
     };
     let name = name.trim();
     let Some(position) = axes.iter().position(|axis| axis.name == name) else {
-        return Err(not_there("axis", name, axes.iter().map(|axis| axis.name.clone())));
+        return Err(not_there(
+            "axis",
+            name,
+            axes.iter().map(|axis| axis.name.clone()),
+        ));
     };
     let axis = &axes[position];
     let mut wanted = Vec::new();
     for value in split_outside_quotes(values, '|') {
         let value = unquoted(value.trim());
-        let index = axis.values.iter().position(|other| value_text(other) == value);
+        let index = axis
+            .values
+            .iter()
+            .position(|other| value_text(other) == value);
         match index {
             Some(index) => wanted.push(index as u32),
             None => {
@@ -110,7 +119,10 @@ fn split_outside_quotes(text: &str, separator: char) -> Vec<&str> {
 }
 
 fn unquoted(text: &str) -> String {
-    match text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+    match text
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'))
+    {
         Some(inner) => inner.replace("\\\"", "\"").replace("\\\\", "\\"),
         None => text.to_owned(),
     }
@@ -153,7 +165,10 @@ mod tests {
         let error = |text| Filter::parse(text, &axes(), 2).unwrap_err();
         assert!(error("thread=1").contains("did you mean `threads`?"));
         assert!(error("target=radis").contains("did you mean `redis`?"));
-        assert!(error("threads=3").contains("there are: 1, 4, 16") || error("threads=3").contains("did you mean"));
+        assert!(
+            error("threads=3").contains("there are: 1, 4, 16")
+                || error("threads=3").contains("did you mean")
+        );
         assert!(error("redis").contains("axis=value"));
         assert!(error("threads=1#3").contains("1 to 2"));
     }

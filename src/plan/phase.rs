@@ -34,7 +34,11 @@ pub fn extract(ex: &mut Extract<'_, '_>, ordinal: u32) -> Option<ResolvedPhase> 
     let reader = Reader::new(&node)?;
     let name = reader.text("name")?.to_owned();
     if reader.bool("when") == Some(false) {
-        return Some(ResolvedPhase { name, plan: None, groups: Vec::new() });
+        return Some(ResolvedPhase {
+            name,
+            plan: None,
+            groups: Vec::new(),
+        });
     }
     let duration_ns = reader.nanoseconds("duration");
     let mut groups = Vec::new();
@@ -52,7 +56,11 @@ pub fn extract(ex: &mut Extract<'_, '_>, ordinal: u32) -> Option<ResolvedPhase> 
     let at_least_ns = reader.nanoseconds("at_least").unwrap_or(0);
     if duration_ns.is_some() && at_least_ns > 0 {
         let message = "`at_least` repeats a phase by count, and this one has a `duration`";
-        return ex.refuse(Diagnostic::error("conflicting-keys", reader.span_of("at_least"), message));
+        return ex.refuse(Diagnostic::error(
+            "conflicting-keys",
+            reader.span_of("at_least"),
+            message,
+        ));
     }
     let plan = PhasePlan {
         name: name.clone(),
@@ -63,7 +71,11 @@ pub fn extract(ex: &mut Extract<'_, '_>, ordinal: u32) -> Option<ResolvedPhase> 
         at_least_ns,
         groups,
     };
-    good.then(|| ResolvedPhase { name, plan: Some(plan.into()), groups: places })
+    good.then(|| ResolvedPhase {
+        name,
+        plan: Some(plan.into()),
+        groups: places,
+    })
 }
 
 /// The groups that the phase says, or the phase itself as its one group.
@@ -92,7 +104,12 @@ fn extract_group(
     let keys_at = group.span_of("keys");
     let keys = workload::keys(ex, group.table("keys"), keys_at);
     let needs_values = verify || mix.iter().any(|entry| writes(&entry.operation));
-    let values = workload::values(ex, group.table("values"), needs_values, group.span_of("values"));
+    let values = workload::values(
+        ex,
+        group.table("values"),
+        needs_values,
+        group.span_of("values"),
+    );
     let (keys, values) = (keys?, values?);
     let plan = GroupPlan {
         name: match is_phase {
@@ -125,7 +142,10 @@ fn extract_group(
 /// Whether a built-in operation writes a value. The scenario's own may use `$value`.
 pub fn writes(operation: &str) -> bool {
     match Verb::built_in(operation) {
-        Some(verb) => matches!(verb, Verb::Set | Verb::Insert | Verb::Update | Verb::ReadModifyWrite),
+        Some(verb) => matches!(
+            verb,
+            Verb::Set | Verb::Insert | Verb::Update | Verb::ReadModifyWrite
+        ),
         None => false,
     }
 }
@@ -135,10 +155,15 @@ fn mix(ex: &mut Extract<'_, '_>, group: &Reader<'_>) -> Option<(Vec<MixEntry>, V
     match (group.text("operation"), group.table("mix")) {
         (Some(_), Some(mix)) => {
             let message = "`operation` and `mix` both say what the threads do";
-            ex.refuse(Diagnostic::error("conflicting-keys", span, message).related(mix.span, "the mix"))
+            ex.refuse(
+                Diagnostic::error("conflicting-keys", span, message).related(mix.span, "the mix"),
+            )
         }
         (Some(operation), None) => {
-            let entry = MixEntry { operation: operation.to_owned(), weight: 1.0 };
+            let entry = MixEntry {
+                operation: operation.to_owned(),
+                weight: 1.0,
+            };
             Some((vec![entry], vec![span]))
         }
         (None, Some(mix)) => {
@@ -146,10 +171,22 @@ fn mix(ex: &mut Extract<'_, '_>, group: &Reader<'_>) -> Option<(Vec<MixEntry>, V
             let weights = weights.filter_map(|entry| Some((entry, entry.node.number()?)));
             let (entries, spans): (Vec<_>, Vec<_>) = weights
                 .filter(|(_, weight)| *weight > 0.0)
-                .map(|(entry, weight)| (MixEntry { operation: entry.key.clone(), weight }, entry.key_span))
+                .map(|(entry, weight)| {
+                    (
+                        MixEntry {
+                            operation: entry.key.clone(),
+                            weight,
+                        },
+                        entry.key_span,
+                    )
+                })
                 .unzip();
             match entries.is_empty() {
-                true => ex.refuse(Diagnostic::error("empty-mix", mix.span, "no operation of this mix has a weight above 0")),
+                true => ex.refuse(Diagnostic::error(
+                    "empty-mix",
+                    mix.span,
+                    "no operation of this mix has a weight above 0",
+                )),
                 false => Some((entries, spans)),
             }
         }
@@ -162,10 +199,19 @@ fn mix(ex: &mut Extract<'_, '_>, group: &Reader<'_>) -> Option<(Vec<MixEntry>, V
 }
 
 /// Operations of one pass; None inside where the phase ends by its duration.
-fn count(ex: &mut Extract<'_, '_>, group: &Reader<'_>, threads: u32, duration_ns: Option<u64>) -> Option<Option<u64>> {
+fn count(
+    ex: &mut Extract<'_, '_>,
+    group: &Reader<'_>,
+    threads: u32,
+    duration_ns: Option<u64>,
+) -> Option<Option<u64>> {
     let total = group.count("operations");
     let per_thread = group.count("operations_per_thread");
-    let said = group.span_of(if total.is_some() { "operations" } else { "operations_per_thread" });
+    let said = group.span_of(if total.is_some() {
+        "operations"
+    } else {
+        "operations_per_thread"
+    });
     match (total, per_thread, duration_ns) {
         (None, None, Some(_)) => Some(None),
         (_, _, Some(_)) => {
@@ -187,12 +233,20 @@ fn count(ex: &mut Extract<'_, '_>, group: &Reader<'_>, threads: u32, duration_ns
 }
 
 fn reads_something(ex: &mut Extract<'_, '_>, group: &Reader<'_>, mix: &[MixEntry]) -> Option<()> {
-    let reads = |operation: &str| matches!(Verb::built_in(operation), Some(Verb::Get | Verb::ReadModifyWrite));
+    let reads = |operation: &str| {
+        matches!(
+            Verb::built_in(operation),
+            Some(Verb::Get | Verb::ReadModifyWrite)
+        )
+    };
     if mix.iter().any(|entry| reads(&entry.operation)) {
         return Some(());
     }
     let names: Vec<&str> = mix.iter().map(|entry| entry.operation.as_str()).collect();
-    let message = format!("`verify` compares what is read, and `{}` reads no value", names.join("`, `"));
+    let message = format!(
+        "`verify` compares what is read, and `{}` reads no value",
+        names.join("`, `")
+    );
     let help = "only `get` and `read_modify_write` are verified; leave `verify` out";
     ex.refuse(Diagnostic::error("nothing-to-verify", group.span_of("verify"), message).help(help))
 }

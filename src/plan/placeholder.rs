@@ -49,7 +49,9 @@ impl RunContext for Placeholders<'_> {
             Some(position) => Ok(FIRST_PORT + position as u16),
             None => {
                 let known = ports.join("`, `");
-                Err(format!("the server `{server}` has no port `{name}`; it has `{known}`"))
+                Err(format!(
+                    "the server `{server}` has no port `{name}`; it has `{known}`"
+                ))
             }
         }
     }

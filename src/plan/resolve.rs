@@ -2,8 +2,9 @@
 
 use super::estimate::estimate;
 use super::extract::Extract;
+use super::nodes::json_to_node;
 use super::phase::{self, ResolvedPhase};
-use super::scope::{At, Mask, Scope, Stage, json_to_node};
+use super::scope::{At, Mask, Scope, Stage};
 use super::section::Section;
 use super::server::{self, ResolvedServer};
 use super::target::{self, ResolvedTarget};
@@ -19,6 +20,9 @@ use std::sync::Arc;
 /// Stands in a shape's key for a phase that `when` left out.
 const LEFT_OUT: u32 = u32::MAX;
 
+/// Vars that tables read, shared by all shapes in which they are the same.
+type Vars = Arc<BTreeMap<String, serde_json::Value>>;
+
 pub struct Resolver<'r> {
     drivers: &'r [&'static DriverSpec],
     operations: Option<&'r Table>,
@@ -26,7 +30,7 @@ pub struct Resolver<'r> {
     pub servers: Vec<Named<ResolvedServer>>,
     pub phases: Vec<Section<ResolvedPhase>>,
     /// Vars that tables read.
-    vars: Section<BTreeMap<String, serde_json::Value>>,
+    vars: Section<Vars>,
     target_axis: Option<usize>,
     pub shapes: Vec<Shape>,
     /// What the shapes are made of, for warnings and checks of tables.
@@ -49,7 +53,11 @@ pub struct Parts {
 
 impl<'r> Resolver<'r> {
     /// Inspects every section of the scenario.
-    pub fn new(scope: &mut Scope<'_>, root: &'r Table, drivers: &'r [&'static DriverSpec]) -> Resolver<'r> {
+    pub fn new(
+        scope: &mut Scope<'_>,
+        root: &'r Table,
+        drivers: &'r [&'static DriverSpec],
+    ) -> Resolver<'r> {
         let section = |name: &str| root.get(name).and_then(Node::table);
         let operations = section("operations");
         let operations_mask = match root.get("operations") {
@@ -59,7 +67,9 @@ impl<'r> Resolver<'r> {
         let targets = named(scope, section("targets"), operations_mask);
         let servers = named(scope, section("servers"), 0);
         let phases = input::phases(root).into_iter();
-        let phases = phases.map(|node| Section::new(scope, node, Stage::Plan, 0)).collect();
+        let phases = phases
+            .map(|node| Section::new(scope, node, Stage::Plan, 0))
+            .collect();
         let vars = vars_of_tables(scope, root);
         Resolver {
             drivers,
@@ -91,7 +101,11 @@ impl<'r> Resolver<'r> {
         let servers = self.resolve_servers(scope, &resolved, at);
         let (servers, phases, (vars_number, vars)) = (servers?, phases?, vars?);
         let mut key = vec![target as u32, target_number, vars_number];
-        key.extend(servers.iter().flat_map(|(server, number, _)| [*server as u32, *number]));
+        key.extend(
+            servers
+                .iter()
+                .flat_map(|(server, number, _)| [*server as u32, *number]),
+        );
         key.extend(phases.iter().map(|(number, phase)| match phase.plan {
             Some(_) => *number,
             None => LEFT_OUT,
@@ -105,7 +119,10 @@ impl<'r> Resolver<'r> {
         if fits {
             self.shapes.push(shape(&resolved, &servers, &phases, &vars));
             let phases = phases.into_iter().map(|(_, phase)| phase).collect();
-            self.parts.push(Parts { target: resolved, phases });
+            self.parts.push(Parts {
+                target: resolved,
+                phases,
+            });
         }
         self.known.insert(key, number);
         number
@@ -113,21 +130,34 @@ impl<'r> Resolver<'r> {
 
     /// Position of the run's target.
     fn target_of(&self, scope: &mut Scope<'_>, at: At<'_>) -> Option<usize> {
-        let span = |key: &str| self.root.entry(key).map_or(Span::NONE, |entry| entry.key_span);
+        let span = |key: &str| {
+            self.root
+                .entry(key)
+                .map_or(Span::NONE, |entry| entry.key_span)
+        };
         let Some(axis) = self.target_axis else {
             return match self.targets.len() {
                 1 => Some(0),
                 0 => {
                     let message = "the scenario has no target: nothing is measured";
                     let help = "add `[targets.redis]` with its `driver`";
-                    scope.faults.add_plain(Diagnostic::error("no-target", span("targets"), message).help(help));
+                    scope.faults.add_plain(
+                        Diagnostic::error("no-target", span("targets"), message).help(help),
+                    );
                     None
                 }
                 count => {
-                    let names: Vec<String> = self.targets.iter().map(|target| format!("\"{}\"", target.name)).collect();
-                    let message = format!("there are {count} targets, and no axis `target` chooses one");
+                    let names: Vec<String> = self
+                        .targets
+                        .iter()
+                        .map(|target| format!("\"{}\"", target.name))
+                        .collect();
+                    let message =
+                        format!("there are {count} targets, and no axis `target` chooses one");
                     let help = format!("add to [sweep]: `target = [{}]`", names.join(", "));
-                    scope.faults.add_plain(Diagnostic::error("no-target", span("targets"), message).help(help));
+                    scope.faults.add_plain(
+                        Diagnostic::error("no-target", span("targets"), message).help(help),
+                    );
                     None
                 }
             };
@@ -138,40 +168,67 @@ impl<'r> Resolver<'r> {
             return Some(position);
         }
         let place = self.target_place(&name, at.point[axis] as usize);
-        let help = match closest(&name, self.targets.iter().map(|target| target.name.as_str())) {
+        let help = match closest(
+            &name,
+            self.targets.iter().map(|target| target.name.as_str()),
+        ) {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => format!("add `[targets.{name}]` with its `driver`"),
         };
-        scope.faults.add_plain(Diagnostic::error("unknown-target", place, format!("there is no target `{name}`")).help(help));
+        scope.faults.add_plain(
+            Diagnostic::error(
+                "unknown-target",
+                place,
+                format!("there is no target `{name}`"),
+            )
+            .help(help),
+        );
         None
     }
 
     /// Where the axis `target` says a value: the element where it is a plain list.
     fn target_place(&self, name: &str, position: usize) -> Span {
-        let node = self.root.get("sweep").and_then(Node::table).and_then(|sweep| sweep.get("target"));
+        let node = self
+            .root
+            .get("sweep")
+            .and_then(Node::table)
+            .and_then(|sweep| sweep.get("target"));
         let Some(node) = node else {
             return Span::NONE;
         };
         let item = node.array().and_then(|items| items.get(position));
-        item.filter(|item| item.string() == Some(name)).map_or(node.span, |item| item.span)
+        item.filter(|item| item.string() == Some(name))
+            .map_or(node.span, |item| item.span)
     }
 
-    fn resolve_target(&mut self, scope: &mut Scope<'_>, target: usize, at: At<'_>) -> Option<(u32, Rc<ResolvedTarget>)> {
+    fn resolve_target(
+        &mut self,
+        scope: &mut Scope<'_>,
+        target: usize,
+        at: At<'_>,
+    ) -> Option<(u32, Rc<ResolvedTarget>)> {
         let (drivers, operations) = (self.drivers, self.operations);
         let Named { name, section, .. } = &mut self.targets[target];
         section.get(scope, at, None, |scope, evaluation| {
-            let mut ex = Extract { scope, evaluation, at, drivers };
+            let mut ex = Extract::new(scope, evaluation, at, drivers);
             let resolved = target::extract(&mut ex, name, operations)?;
             suit::servers_are_there(&mut ex, &resolved).then_some(resolved)
         })
     }
 
-    fn resolve_phases(&mut self, scope: &mut Scope<'_>, at: At<'_>) -> Option<Vec<(u32, Rc<ResolvedPhase>)>> {
+    fn resolve_phases(
+        &mut self,
+        scope: &mut Scope<'_>,
+        at: At<'_>,
+    ) -> Option<Vec<(u32, Rc<ResolvedPhase>)>> {
         let drivers = self.drivers;
         let mut all = Some(Vec::with_capacity(self.phases.len()));
         for (ordinal, section) in self.phases.iter_mut().enumerate() {
             let phase = section.get(scope, at, None, |scope, evaluation| {
-                phase::extract(&mut Extract { scope, evaluation, at, drivers }, ordinal as u32)
+                phase::extract(
+                    &mut Extract::new(scope, evaluation, at, drivers),
+                    ordinal as u32,
+                )
             });
             match (phase, &mut all) {
                 (Some(phase), Some(list)) => list.push(phase),
@@ -182,7 +239,7 @@ impl<'r> Resolver<'r> {
         all
     }
 
-    fn resolve_vars(&mut self, scope: &mut Scope<'_>, at: At<'_>) -> Option<(u32, Rc<BTreeMap<String, serde_json::Value>>)> {
+    fn resolve_vars(&mut self, scope: &mut Scope<'_>, at: At<'_>) -> Option<(u32, Rc<Vars>)> {
         let names = self.vars.node.array().unwrap_or(&[]).to_vec();
         self.vars.get(scope, at, None, |scope, _| {
             let mut vars = BTreeMap::new();
@@ -190,7 +247,7 @@ impl<'r> Resolver<'r> {
                 let value = scope.var(name, at)?;
                 vars.insert(name.to_owned(), crate::template::to_json(&value).ok()?);
             }
-            Some(vars)
+            Some(Arc::new(vars))
         })
     }
 
@@ -205,12 +262,24 @@ impl<'r> Resolver<'r> {
         let drivers = self.drivers;
         let mut all = Some(Vec::new());
         for (name, _) in &target.servers {
-            let position = self.servers.iter().position(|server| server.name == *name)?;
+            let position = self
+                .servers
+                .iter()
+                .position(|server| server.name == *name)?;
             let driver_is_ready = target.named_by_endpoints.contains(name);
             let section = &mut self.servers[position].section;
-            let server = section.get(scope, at, Some(u32::from(driver_is_ready)), |scope, evaluation| {
-                server::extract(&mut Extract { scope, evaluation, at, drivers }, name, driver_is_ready)
-            });
+            let server = section.get(
+                scope,
+                at,
+                Some(u32::from(driver_is_ready)),
+                |scope, evaluation| {
+                    server::extract(
+                        &mut Extract::new(scope, evaluation, at, drivers),
+                        name,
+                        driver_is_ready,
+                    )
+                },
+            );
             match (server, &mut all) {
                 (Some((number, server)), Some(list)) => list.push((position, number, server)),
                 (Some(_), None) => {}
@@ -232,11 +301,15 @@ impl<'r> Resolver<'r> {
         let mut good = true;
         for (ordinal, (number, phase)) in phases.iter().enumerate() {
             // A check that failed for this pair was reported, and so is not remembered as done.
-            if !self.checked.contains(&(target as u32, target_number, ordinal as u32, *number)) {
+            if !self
+                .checked
+                .contains(&(target as u32, target_number, ordinal as u32, *number))
+            {
                 let mask: Mask = self.targets[target].section.mask
                     | self.target_axis.map_or(0, |axis| 1 << axis);
                 if suit::phase_suits(scope, resolved, phase, mask, at) {
-                    self.checked.insert((target as u32, target_number, ordinal as u32, *number));
+                    self.checked
+                        .insert((target as u32, target_number, ordinal as u32, *number));
                 } else {
                     good = false;
                 }
@@ -247,7 +320,9 @@ impl<'r> Resolver<'r> {
 }
 
 fn named<T>(scope: &mut Scope<'_>, table: Option<&Table>, more: Mask) -> Vec<Named<T>> {
-    let entries = table.map(|table| table.entries.as_slice()).unwrap_or_default();
+    let entries = table
+        .map(|table| table.entries.as_slice())
+        .unwrap_or_default();
     let sections = entries.iter().map(|entry| Named {
         name: entry.key.clone(),
         section: Section::new(scope, entry.node.clone(), Stage::Run, more),
@@ -256,11 +331,19 @@ fn named<T>(scope: &mut Scope<'_>, table: Option<&Table>, more: Mask) -> Vec<Nam
 }
 
 /// The vars that expressions of `[[tables]]` read, as a section whose node is the list of their names.
-fn vars_of_tables(scope: &mut Scope<'_>, root: &Table) -> Section<BTreeMap<String, serde_json::Value>> {
+fn vars_of_tables(scope: &mut Scope<'_>, root: &Table) -> Section<Vars> {
     let read = super::tables::names_read(root);
-    let names: Vec<String> = scope.var_names().into_iter().filter(|name| read.contains(name)).collect();
-    let mask = names.iter().filter_map(|name| scope.var_mask(name)).fold(0, |all, mask| all | mask);
-    let node = json_to_node(serde_json::json!(names), Span::NONE).expect("a list of names is a node");
+    let names: Vec<String> = scope
+        .var_names()
+        .into_iter()
+        .filter(|name| read.contains(name))
+        .collect();
+    let mask = names
+        .iter()
+        .filter_map(|name| scope.var_mask(name))
+        .fold(0, |all, mask| all | mask);
+    let node =
+        json_to_node(serde_json::json!(names), Span::NONE).expect("a list of names is a node");
     Section::new(scope, node, Stage::Plan, mask)
 }
 
@@ -268,18 +351,24 @@ fn shape(
     target: &ResolvedTarget,
     servers: &[(usize, u32, Rc<ResolvedServer>)],
     phases: &[(u32, Rc<ResolvedPhase>)],
-    vars: &BTreeMap<String, serde_json::Value>,
+    vars: &Vars,
 ) -> Shape {
     let left_out = phases.iter().filter(|(_, phase)| phase.plan.is_none());
     let left_out = left_out.map(|(_, phase)| phase.name.clone()).collect();
-    let phases: Vec<_> = phases.iter().filter_map(|(_, phase)| phase.plan.clone()).collect();
+    let phases: Vec<_> = phases
+        .iter()
+        .filter_map(|(_, phase)| phase.plan.clone())
+        .collect();
     let held_in = target.plan.held_in.unwrap_or(target.driver.held_in);
     Shape {
         estimate: estimate(&phases, target.plan.copies, held_in),
         target: target.plan.clone(),
-        servers: servers.iter().map(|(_, _, server)| server.plan.clone()).collect(),
+        servers: servers
+            .iter()
+            .map(|(_, _, server)| server.plan.clone())
+            .collect(),
         phases,
         left_out,
-        vars: Arc::new(vars.clone()),
+        vars: vars.clone(),
     }
 }

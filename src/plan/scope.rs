@@ -5,6 +5,7 @@
 
 use super::expand::Sweep;
 use super::faults::Faults;
+use super::nodes::{json_to_node, ports_by_server};
 use super::placeholder::Placeholders;
 use super::{Axis, ids};
 use crate::diag::{Diagnostic, SourceMap, Span};
@@ -69,10 +70,23 @@ pub struct Evaluation {
     pub asked: Vec<(Span, String)>,
 }
 
-struct Var {
-    node: Node,
-    mask: Mask,
+pub(super) struct Var {
+    pub node: Node,
+    pub mask: Mask,
+    /// `seed` is known only once [runs] was read.
+    pub reads_seed: bool,
     memo: HashMap<Key, Option<Value>>,
+}
+
+impl Var {
+    pub fn new(node: Node) -> Var {
+        Var {
+            node,
+            mask: 0,
+            reads_seed: false,
+            memo: HashMap::new(),
+        }
+    }
 }
 
 pub struct Scope<'s> {
@@ -83,19 +97,24 @@ pub struct Scope<'s> {
     pub evaluations: u64,
     engine: Engine,
     axis_values: Vec<Vec<Value>>,
-    vars: BTreeMap<String, Var>,
+    pub(super) vars: BTreeMap<String, Var>,
     seed: u64,
-    scans: HashMap<String, Rc<Scan>>,
-    masks: HashMap<Span, Mask>,
+    pub(super) scans: HashMap<String, Rc<Scan>>,
+    pub(super) masks: HashMap<Span, Mask>,
     /// Strings that inspection found at fault: reported once, never evaluated.
-    broken: HashSet<Span>,
+    pub(super) broken: HashSet<Span>,
     /// Ports by server, for placeholders; None where the names are templates.
     servers: BTreeMap<String, Option<Vec<String>>>,
 }
 
 impl<'s> Scope<'s> {
     /// `axes` have names and no values yet: those come from templates, too.
-    pub fn new(sources: &'s SourceMap, axes: Vec<Axis>, vars: Option<&Table>, servers: Option<&Table>) -> Self {
+    pub fn new(
+        sources: &'s SourceMap,
+        axes: Vec<Axis>,
+        vars: Option<&Table>,
+        servers: Option<&Table>,
+    ) -> Self {
         let mut scope = Scope {
             sources,
             axes,
@@ -166,175 +185,15 @@ impl<'s> Scope<'s> {
         self.faults.add(diagnostic, mask, at);
     }
 
-    /// Vars are inspected in the order of their need of each other.
-    fn add_vars(&mut self, vars: &Table) {
-        let names: HashSet<&str> = vars.entries.iter().map(|e| e.key.as_str()).collect();
-        let mut open = Vec::new();
-        for entry in &vars.entries {
-            self.add_var(vars, entry, &names, &mut open);
-        }
-    }
-
-    fn add_var(&mut self, vars: &Table, entry: &Entry, names: &HashSet<&str>, open: &mut Vec<String>) {
-        if let Some(start) = open.iter().position(|name| *name == entry.key) {
-            let circle = [&open[start..], &[entry.key.clone()]].concat().join(" -> ");
-            let fault = Diagnostic::error("var-circle", entry.node.span, format!("these vars need each other: {circle}"))
-                .help("give one of them a value of its own");
-            self.faults.add_plain(fault);
-            self.broken.insert(entry.node.span);
-            return;
-        }
-        if self.vars.contains_key(&entry.key) {
-            return;
-        }
-        // Known before it is inspected, so that a circle is reported as one and not as an unknown name, too.
-        self.vars.insert(
-            entry.key.clone(),
-            Var { node: entry.node.clone(), mask: 0, memo: HashMap::new() },
-        );
-        open.push(entry.key.clone());
-        for needed in self.names_under(&entry.node) {
-            if names.contains(needed.as_str())
-                && let Some(other) = vars.entry(&needed)
-            {
-                self.add_var(vars, other, names, open);
-            }
-        }
-        open.pop();
-        let mask = self.inspect(&entry.node, Stage::Plan);
-        if let Some(var) = self.vars.get_mut(&entry.key) {
-            var.mask = mask;
-        }
-    }
-
-    /// Names that the templates under a node read; those that do not parse are reported by `inspect`.
-    fn names_under(&mut self, node: &Node) -> Vec<String> {
-        let mut names = Vec::new();
-        for_each_string(node, &mut |text, _| {
-            if let Ok(scan) = self.scan(text) {
-                names.extend(scan.names.iter().cloned());
-            }
-        });
-        names
-    }
-
-    fn scan(&mut self, text: &str) -> Result<Rc<Scan>, Fault> {
-        if let Some(known) = self.scans.get(text) {
-            return Ok(known.clone());
-        }
-        let scan = match template::is_template(text) {
-            true => Rc::new(template::scan(text)?),
-            false => Rc::new(Scan { whole: None, names: Default::default() }),
-        };
-        self.scans.insert(text.to_owned(), scan.clone());
-        Ok(scan)
-    }
-
-    /// Reports every template under a node that does not parse or reads a name that its stage does not have. Gives the
-    /// axes that they read, through vars too.
-    pub fn inspect(&mut self, node: &Node, stage: Stage) -> Mask {
-        let mut strings = Vec::new();
-        for_each_string(node, &mut |text, span| {
-            if template::is_template(text) {
-                strings.push((text.to_owned(), span));
-            }
-        });
-        let mut all = 0;
-        for (text, span) in strings {
-            match self.inspect_string(&text, stage) {
-                Ok(mask) => {
-                    self.masks.insert(span, mask);
-                    all |= mask;
-                }
-                Err((code, fault)) => {
-                    self.broken.insert(span);
-                    let diagnostic = self.diagnostic(code, span, &text, fault);
-                    self.faults.add_plain(diagnostic);
-                }
-            }
-        }
-        all
-    }
-
-    fn inspect_string(&mut self, text: &str, stage: Stage) -> Result<Mask, (&'static str, Fault)> {
-        let scan = self.scan(text).map_err(|fault| ("template-syntax", fault))?;
-        let deferred = scan.names.iter().any(|name| is_run_name(name));
-        let mut mask = 0;
-        for name in &scan.names {
-            mask |= self.mask_of_name(name, stage, text)?;
-        }
-        if deferred && scan.names.contains("file") {
-            let fault = Fault {
-                message: "`file` is read before the run and cannot stand beside what only the run knows".to_owned(),
-                help: "read the file in [vars] and use that name here".to_owned(),
-                range: template::find_word(text, "file"),
-            };
-            return Err(("template-stage", fault));
-        }
-        Ok(mask)
-    }
-
-    fn mask_of_name(&self, name: &str, stage: Stage, text: &str) -> Result<Mask, (&'static str, Fault)> {
-        let wrong_stage = |message: String, help: &str| {
-            let range = template::find_word(text, name);
-            Err(("template-stage", Fault { message, help: help.to_owned(), range }))
-        };
-        if is_run_name(name) && !self.vars.contains_key(name) && self.axis(name).is_none() {
-            return match stage {
-                Stage::Run => Ok(0),
-                _ => wrong_stage(
-                    format!("`{name}` is known only when the servers of a run are started"),
-                    "use it in strings of [servers], [targets] and [operations]",
-                ),
-            };
-        }
-        let mask = match name {
-            "seed" | "repeat" if stage == Stage::Load => {
-                return wrong_stage(
-                    format!("`{name}` is not known yet: [sweep], [runs] and [client] are the same for all runs"),
-                    "",
-                );
-            }
-            "repeat" => REPEAT,
-            "seed" => 0,
-            _ if template::FUNCTIONS.contains(&name) => 0,
-            _ => match (self.axis(name), self.vars.get(name)) {
-                (Some(position), _) => 1 << position,
-                (None, Some(var)) => var.mask,
-                (None, None) => return Err(("unknown-name", self.unknown(name, text))),
-            },
-        };
-        if stage == Stage::Load && mask != 0 {
-            let axes = ids_of_mask(&self.axes, mask);
-            let message = match self.axis(name) {
-                Some(_) => format!("`{name}` is an axis, and what stands here is the same for all runs"),
-                None => format!("`{name}` uses the axis {axes}, and what stands here is the same for all runs"),
-            };
-            return wrong_stage(message, "use vars that use no axis");
-        }
-        Ok(mask)
-    }
-
-    fn unknown(&self, name: &str, text: &str) -> Fault {
-        let axes = self.axes.iter().map(|axis| axis.name.as_str());
-        let known = axes
-            .chain(self.vars.keys().map(String::as_str))
-            .chain(["seed", "repeat"])
-            .chain(template::FUNCTIONS)
-            .chain(template::RUN_NAMES);
-        let help = match template::closest(name, known) {
-            Some(meant) => format!("did you mean `{meant}`?"),
-            None => "axes stand in [sweep], values of your own in [vars]".to_owned(),
-        };
-        Fault {
-            message: format!("unknown name `{name}`: no axis, no var, no function"),
-            help,
-            range: template::find_word(text, name),
-        }
-    }
-
-    fn diagnostic(&self, code: &'static str, span: Span, text: &str, fault: Fault) -> Diagnostic {
-        Diagnostic::error(code, self.narrow(span, text, fault.range), fault.message).help(fault.help)
+    pub(super) fn diagnostic(
+        &self,
+        code: &'static str,
+        span: Span,
+        text: &str,
+        fault: Fault,
+    ) -> Diagnostic {
+        Diagnostic::error(code, self.narrow(span, text, fault.range), fault.message)
+            .help(fault.help)
     }
 
     /// The part of a string that is meant, where its bytes stand in the file as they are in the value.
@@ -362,34 +221,60 @@ impl<'s> Scope<'s> {
         Some(evaluation)
     }
 
-    fn evaluate_node(&mut self, node: &Node, stage: Stage, at: At<'_>, out: &mut Evaluation) -> Option<Node> {
+    fn evaluate_node(
+        &mut self,
+        node: &Node,
+        stage: Stage,
+        at: At<'_>,
+        out: &mut Evaluation,
+    ) -> Option<Node> {
         let value = match &node.value {
             TreeValue::String(text) if template::is_template(text) => {
                 return self.evaluate_string(text, node.span, stage, at, out);
             }
-            TreeValue::Array(items) => TreeValue::Array(self.evaluate_items(items, stage, at, out)?),
+            TreeValue::Array(items) => {
+                TreeValue::Array(self.evaluate_items(items, stage, at, out)?)
+            }
             TreeValue::Table(table) => {
                 let mut entries = Vec::with_capacity(table.entries.len());
                 for entry in &table.entries {
                     let evaluated = self.evaluate_node(&entry.node, stage, at, out);
-                    entries.push(evaluated.map(|node| Entry { node, ..entry.clone() }));
+                    entries.push(evaluated.map(|node| Entry {
+                        node,
+                        ..entry.clone()
+                    }));
                 }
                 let entries = entries.into_iter().collect::<Option<Vec<_>>>()?;
                 TreeValue::Table(Table { entries })
             }
             other => other.clone(),
         };
-        Some(Node { span: node.span, value })
+        Some(Node {
+            span: node.span,
+            value,
+        })
     }
 
     /// A whole expression that gives a list is spliced into the list it stands in.
-    fn evaluate_items(&mut self, items: &[Node], stage: Stage, at: At<'_>, out: &mut Evaluation) -> Option<Vec<Node>> {
+    fn evaluate_items(
+        &mut self,
+        items: &[Node],
+        stage: Stage,
+        at: At<'_>,
+        out: &mut Evaluation,
+    ) -> Option<Vec<Node>> {
         let mut all = Some(Vec::with_capacity(items.len()));
         for item in items {
             let evaluated = self.evaluate_node(item, stage, at, out);
             let spliced = item.string().is_some_and(template::is_template);
             match (evaluated, &mut all) {
-                (Some(Node { value: TreeValue::Array(inner), .. }), Some(list)) if spliced => list.extend(inner),
+                (
+                    Some(Node {
+                        value: TreeValue::Array(inner),
+                        ..
+                    }),
+                    Some(list),
+                ) if spliced => list.extend(inner),
                 (Some(node), Some(list)) => list.push(node),
                 (Some(_), None) => {}
                 (None, _) => all = None,
@@ -398,7 +283,14 @@ impl<'s> Scope<'s> {
         all
     }
 
-    fn evaluate_string(&mut self, text: &str, span: Span, stage: Stage, at: At<'_>, out: &mut Evaluation) -> Option<Node> {
+    fn evaluate_string(
+        &mut self,
+        text: &str,
+        span: Span,
+        stage: Stage,
+        at: At<'_>,
+        out: &mut Evaluation,
+    ) -> Option<Node> {
         if self.broken.contains(&span) {
             return None;
         }
@@ -408,14 +300,21 @@ impl<'s> Scope<'s> {
             return self.defer(text, span, names, at, out);
         }
         self.evaluations += 1;
-        let directory = self.sources.find(span).map(|source| source.directory.clone());
+        let directory = self
+            .sources
+            .find(span)
+            .map(|source| source.directory.clone());
         let value = self
             .engine
             .evaluate(text, &names, directory)
             .and_then(|value| {
                 let json = template::to_json(&value);
                 json.and_then(|json| json_to_node(json, span))
-                    .map_err(|message| Fault { message, help: String::new(), range: None })
+                    .map_err(|message| Fault {
+                        message,
+                        help: String::new(),
+                        range: None,
+                    })
             });
         match value {
             Ok(node) => Some(node),
@@ -429,30 +328,47 @@ impl<'s> Scope<'s> {
     }
 
     /// Keeps a string for the run, with the values it reads, and puts what it is with placeholders into the tree.
-    fn defer(&mut self, text: &str, span: Span, names: Names, at: At<'_>, out: &mut Evaluation) -> Option<Node> {
+    fn defer(
+        &mut self,
+        text: &str,
+        span: Span,
+        names: Names,
+        at: At<'_>,
+        out: &mut Evaluation,
+    ) -> Option<Node> {
         self.evaluations += 1;
         let values = names
             .iter()
             .map(|(name, value)| Some((name.clone(), template::to_json(value).ok()?)))
             .collect::<Option<BTreeMap<_, _>>>()?;
-        let deferred = Deferred { template: text.to_owned(), values };
+        let deferred = Deferred {
+            template: text.to_owned(),
+            values,
+        };
         let placeholders = Placeholders::new(&self.servers);
         let result = deferred.evaluate(&placeholders);
-        let result = result.and_then(|json| json_to_node(json, span)).and_then(|node| match node.value {
-            TreeValue::Array(_) | TreeValue::Table(_) => {
-                Err("what waits for the run is a text or a number, no list and no table".to_owned())
-            }
-            _ => Ok(node),
-        });
+        let result = result
+            .and_then(|json| json_to_node(json, span))
+            .and_then(|node| match node.value {
+                TreeValue::Array(_) | TreeValue::Table(_) => Err(
+                    "what waits for the run is a text or a number, no list and no table".to_owned(),
+                ),
+                _ => Ok(node),
+            });
         let asked = placeholders.asked();
         match result {
             Ok(node) => {
-                out.asked.extend(asked.into_iter().map(|server| (span, server)));
+                out.asked
+                    .extend(asked.into_iter().map(|server| (span, server)));
                 out.deferred.insert(span, deferred);
                 Some(node)
             }
             Err(message) => {
-                let fault = Fault { message, help: String::new(), range: None };
+                let fault = Fault {
+                    message,
+                    help: String::new(),
+                    range: None,
+                };
                 let diagnostic = self.diagnostic("template-value", span, text, fault);
                 let mask = self.mask_at(span);
                 self.faults.add(diagnostic, mask, at);
@@ -465,7 +381,9 @@ impl<'s> Scope<'s> {
         let mut names = Names::new();
         for name in &scan.names {
             let value = match (self.axis(name), name.as_str()) {
-                (Some(position), _) => self.axis_values[position][at.point[position] as usize].clone(),
+                (Some(position), _) => {
+                    self.axis_values[position][at.point[position] as usize].clone()
+                }
                 (None, "repeat") => Value::from(at.repeat),
                 (None, "seed") => Value::from(self.seed),
                 (None, name) if self.vars.contains_key(name) => self.var(name, at)?,
@@ -496,12 +414,16 @@ impl<'s> Scope<'s> {
     /// Evaluates a section that is the same for all runs.
     pub fn evaluate_load(&mut self, node: &Node) -> Option<Node> {
         self.inspect(node, Stage::Load);
-        let at = At { point: &[], repeat: 1 };
-        self.evaluate(node, Stage::Load, at).map(|evaluation| evaluation.node)
+        let at = At {
+            point: &[],
+            repeat: 1,
+        };
+        self.evaluate(node, Stage::Load, at)
+            .map(|evaluation| evaluation.node)
     }
 }
 
-fn is_run_name(name: &str) -> bool {
+pub(super) fn is_run_name(name: &str) -> bool {
     template::RUN_NAMES.contains(&name)
 }
 
@@ -529,60 +451,4 @@ pub fn run_text(axes: &[Axis], mask: Mask, point: &[u32], repeat: u32) -> String
         true => format!("{text}#{repeat}"),
         false => text,
     }
-}
-
-fn for_each_string(node: &Node, visit: &mut impl FnMut(&str, Span)) {
-    match &node.value {
-        TreeValue::String(text) => visit(text, node.span),
-        TreeValue::Array(items) => items.iter().for_each(|item| for_each_string(item, visit)),
-        TreeValue::Table(table) => table
-            .entries
-            .iter()
-            .for_each(|entry| for_each_string(&entry.node, visit)),
-        _ => {}
-    }
-}
-
-fn ports_by_server(servers: &Table) -> BTreeMap<String, Option<Vec<String>>> {
-    let named = servers.entries.iter();
-    named.map(|entry| (entry.key.clone(), ports_of(&entry.node))).collect()
-}
-
-fn ports_of(server: &Node) -> Option<Vec<String>> {
-    let main = || Some(vec!["main".to_owned()]);
-    match server.table().and_then(|table| table.get("ports")).map(|node| &node.value) {
-        None => main(),
-        Some(TreeValue::Array(items)) => items
-            .iter()
-            .map(|item| item.string().filter(|text| !template::is_template(text)).map(str::to_owned))
-            .collect(),
-        Some(TreeValue::Table(table)) => Some(table.entries.iter().map(|e| e.key.clone()).collect()),
-        Some(_) => None,
-    }
-}
-
-/// A template's value as a node of the tree, at the place of the template.
-pub fn json_to_node(json: serde_json::Value, span: Span) -> Result<Node, String> {
-    let value = match json {
-        serde_json::Value::Null => return Err("this gives no value (none)".to_owned()),
-        serde_json::Value::Bool(value) => TreeValue::Bool(value),
-        serde_json::Value::Number(number) => match (number.as_i64(), number.as_f64()) {
-            (Some(integer), _) => TreeValue::Integer(integer),
-            (None, Some(float)) if number.is_f64() => TreeValue::Float(float),
-            _ => return Err(format!("the number {number} is too large")),
-        },
-        serde_json::Value::String(text) => TreeValue::String(text),
-        serde_json::Value::Array(items) => {
-            let items = items.into_iter().map(|item| json_to_node(item, span));
-            TreeValue::Array(items.collect::<Result<_, _>>()?)
-        }
-        serde_json::Value::Object(entries) => {
-            let entries = entries.into_iter().map(|(key, item)| {
-                let node = json_to_node(item, span)?;
-                Ok(Entry { key, key_span: span, node })
-            });
-            TreeValue::Table(Table { entries: entries.collect::<Result<_, String>>()? })
-        }
-    };
-    Ok(Node { span, value })
 }

@@ -17,7 +17,12 @@ impl<T> Section<T> {
     /// Inspects the section's templates; `more` are axes that enter otherwise.
     pub fn new(scope: &mut Scope<'_>, node: Node, stage: Stage, more: Mask) -> Section<T> {
         let mask = scope.inspect(&node, stage) | more;
-        Section { node, mask, stage, known: HashMap::new() }
+        Section {
+            node,
+            mask,
+            stage,
+            known: HashMap::new(),
+        }
     }
 
     /// What the section is in a run, and its number among the different ones. `extract` is called at most once per

@@ -18,13 +18,21 @@ pub struct ResolvedServer {
 }
 
 /// `driver_is_ready`: an endpoint of the target names this server, so where `ready` is not said the driver says so.
-pub fn extract(ex: &mut Extract<'_, '_>, name: &str, driver_is_ready: bool) -> Option<ResolvedServer> {
+pub fn extract(
+    ex: &mut Extract<'_, '_>,
+    name: &str,
+    driver_is_ready: bool,
+) -> Option<ResolvedServer> {
     let servers = Place::TOP.table("servers");
     let node = ex.fit(&servers.table(name), &ex.evaluation.node, SERVER)?;
     let reader = Reader::new(&node)?;
     let command = ex.texts_of(&reader, "command");
     if command.is_empty() {
-        let fault = Diagnostic::error("empty", reader.span_of("command"), "a command has at least its program");
+        let fault = Diagnostic::error(
+            "empty",
+            reader.span_of("command"),
+            "a command has at least its program",
+        );
         return ex.refuse(fault);
     }
     let ports = ports(&reader);
@@ -34,7 +42,8 @@ pub fn extract(ex: &mut Extract<'_, '_>, name: &str, driver_is_ready: bool) -> O
         None => match ports.first() {
             Some(port) => Ready::Tcp(port.name.clone()),
             None => {
-                let message = format!("how dbbench sees that `{name}` is ready is not said: it has no port");
+                let message =
+                    format!("how dbbench sees that `{name}` is ready is not said: it has no port");
                 let help = "add `ready = { log = \"...\" }` or `ready = { command = [...] }`";
                 return ex.refuse(Diagnostic::error("no-ready", node.span, message).help(help));
             }
@@ -57,9 +66,16 @@ pub fn extract(ex: &mut Extract<'_, '_>, name: &str, driver_is_ready: bool) -> O
         ports,
         after: owned(reader.texts("after")),
         ready,
-        ready_timeout_ns: reader.nanoseconds("ready_timeout").unwrap_or(60_000_000_000),
-        stop_signal: stop.and_then(|stop| stop.text("signal")).unwrap_or("TERM").to_owned(),
-        stop_timeout_ns: stop.and_then(|stop| stop.nanoseconds("timeout")).unwrap_or(10_000_000_000),
+        ready_timeout_ns: reader
+            .nanoseconds("ready_timeout")
+            .unwrap_or(60_000_000_000),
+        stop_signal: stop
+            .and_then(|stop| stop.text("signal"))
+            .unwrap_or("TERM")
+            .to_owned(),
+        stop_timeout_ns: stop
+            .and_then(|stop| stop.nanoseconds("timeout"))
+            .unwrap_or(10_000_000_000),
         restart: match reader.text("restart") {
             Some("target") => Restart::Target,
             Some("never") => Restart::Never,
@@ -68,9 +84,14 @@ pub fn extract(ex: &mut Extract<'_, '_>, name: &str, driver_is_ready: bool) -> O
         keep_data: reader.bool("keep_data").unwrap_or(false),
         requires: owned(reader.texts("requires")),
         install: reader.text("install").unwrap_or_default().to_owned(),
-        setup_timeout_ns: reader.nanoseconds("setup_timeout").unwrap_or(60_000_000_000),
+        setup_timeout_ns: reader
+            .nanoseconds("setup_timeout")
+            .unwrap_or(60_000_000_000),
     };
-    Some(ResolvedServer { plan: plan.into(), asked: ex.evaluation.asked.clone() })
+    ex.all_used().then(|| ResolvedServer {
+        plan: plan.into(),
+        asked: ex.evaluation.asked.clone(),
+    })
 }
 
 fn owned(texts: Vec<&str>) -> Vec<String> {
@@ -82,17 +103,26 @@ fn ports(reader: &Reader<'_>) -> Vec<PortPlan> {
         Some(TreeValue::Array(names)) => names
             .iter()
             .filter_map(Node::string)
-            .map(|name| PortPlan { name: name.to_owned(), fixed: None })
+            .map(|name| PortPlan {
+                name: name.to_owned(),
+                fixed: None,
+            })
             .collect(),
         Some(TreeValue::Table(table)) => table
             .entries
             .iter()
             .map(|entry| PortPlan {
                 name: entry.key.clone(),
-                fixed: entry.node.integer().and_then(|port| u16::try_from(port).ok()),
+                fixed: entry
+                    .node
+                    .integer()
+                    .and_then(|port| u16::try_from(port).ok()),
             })
             .collect(),
-        _ => vec![PortPlan { name: "main".to_owned(), fixed: None }],
+        _ => vec![PortPlan {
+            name: "main".to_owned(),
+            fixed: None,
+        }],
     }
 }
 
@@ -115,7 +145,11 @@ fn ready(ex: &mut Extract<'_, '_>, said: &Reader<'_>, ports: &[PortPlan]) -> Opt
         Some(true) => Some(Ready::Driver),
         _ => {
             let message = "`driver = false` does not say when the server is ready";
-            ex.refuse(Diagnostic::error("no-ready", said.span_of("driver"), message))
+            ex.refuse(Diagnostic::error(
+                "no-ready",
+                said.span_of("driver"),
+                message,
+            ))
         }
     }
 }
@@ -125,13 +159,18 @@ fn has_port(ex: &mut Extract<'_, '_>, ports: &[PortPlan], name: &str, span: Span
         return Some(());
     }
     let known: Vec<&str> = ports.iter().map(|port| port.name.as_str()).collect();
-    let message = format!("the server has no port `{name}`; it has: {}", known.join(", "));
+    let message = format!(
+        "the server has no port `{name}`; it has: {}",
+        known.join(", ")
+    );
     ex.refuse(Diagnostic::error("unknown-port", span, message))
 }
 
 fn files(ex: &mut Extract<'_, '_>, reader: &Reader<'_>) -> Option<Vec<FilePlan>> {
     let mut files = Vec::new();
-    let entries = reader.table("files").map(|files| files.table.entries.as_slice());
+    let entries = reader
+        .table("files")
+        .map(|files| files.table.entries.as_slice());
     for entry in entries.unwrap_or_default() {
         if !stays_inside(&entry.key) {
             let message = format!("\"{}\" leads out of the server's directory", entry.key);
@@ -142,11 +181,18 @@ fn files(ex: &mut Extract<'_, '_>, reader: &Reader<'_>) -> Option<Vec<FilePlan>>
             Some(copy) => {
                 let from = copy.text("from").unwrap_or_default();
                 let (absolute, sha256) = ex.hash_of(from, copy.span_of("from"))?;
-                FileContent::Copy { from: from.to_owned(), sha256, absolute }
+                FileContent::Copy {
+                    from: from.to_owned(),
+                    sha256,
+                    absolute,
+                }
             }
             None => FileContent::Text(ex.text(&entry.node)),
         };
-        files.push(FilePlan { path: entry.key.clone(), content });
+        files.push(FilePlan {
+            path: entry.key.clone(),
+            content,
+        });
     }
     Some(files)
 }
@@ -160,7 +206,11 @@ fn stays_inside(path: &str) -> bool {
 
 fn commands(ex: &Extract<'_, '_>, reader: &Reader<'_>, key: &str) -> Vec<Vec<Text>> {
     let commands = reader.list(key).unwrap_or(&[]);
-    commands.iter().filter_map(Node::array).map(|command| ex.texts(command)).collect()
+    commands
+        .iter()
+        .filter_map(Node::array)
+        .map(|command| ex.texts(command))
+        .collect()
 }
 
 fn after_ready(ex: &mut Extract<'_, '_>, said: &Reader<'_>) -> Option<AfterReady> {
@@ -171,7 +221,9 @@ fn after_ready(ex: &mut Extract<'_, '_>, said: &Reader<'_>) -> Option<AfterReady
     ex.driver(driver, said.span_of("driver"))?;
     Some(AfterReady::Statements {
         driver: driver.to_owned(),
-        endpoint: ex.text_of(said, "endpoint").unwrap_or(Text::Plain(String::new())),
+        endpoint: ex
+            .text_of(said, "endpoint")
+            .unwrap_or(Text::Plain(String::new())),
         statements: ex.texts_of(said, "statements"),
     })
 }
@@ -179,13 +231,19 @@ fn after_ready(ex: &mut Extract<'_, '_>, said: &Reader<'_>) -> Option<AfterReady
 fn environment(ex: &Extract<'_, '_>, reader: &Reader<'_>) -> BTreeMap<String, Text> {
     let entries = reader.table("env").map(|env| env.table.entries.as_slice());
     let entries = entries.unwrap_or_default().iter();
-    entries.map(|entry| (entry.key.clone(), ex.text(&entry.node))).collect()
+    entries
+        .map(|entry| (entry.key.clone(), ex.text(&entry.node)))
+        .collect()
 }
 
 fn cpus(ex: &mut Extract<'_, '_>, reader: &Reader<'_>) -> Option<String> {
     let text = reader.node("cpus").map(plain).unwrap_or_default();
     match parse_cpus(&text) {
         Ok(_) => Some(text),
-        Err(message) => ex.refuse(Diagnostic::error("wrong-cpus", reader.span_of("cpus"), message)),
+        Err(message) => ex.refuse(Diagnostic::error(
+            "wrong-cpus",
+            reader.span_of("cpus"),
+            message,
+        )),
     }
 }

@@ -23,13 +23,23 @@ pub fn servers_are_there(ex: &mut Extract<'_, '_>, target: &ResolvedTarget) -> b
                 Some(meant) => format!("did you mean `{meant}`?"),
                 None => format!("add `[servers.{name}]` with its `command`"),
             };
-            ex.report(Diagnostic::error("unknown-server", *span, format!("there is no server `{name}`")).help(help));
+            ex.report(
+                Diagnostic::error(
+                    "unknown-server",
+                    *span,
+                    format!("there is no server `{name}`"),
+                )
+                .help(help),
+            );
             good = false;
         }
     }
     for (span, name) in &target.asked {
         if !target.servers.iter().any(|(server, _)| server == name) {
-            let message = format!("the target `{}` asks for the server `{name}`, and does not start it", target.plan.name);
+            let message = format!(
+                "the target `{}` asks for the server `{name}`, and does not start it",
+                target.plan.name
+            );
             let help = format!("add to the target: `servers = [\"{name}\"]`");
             ex.report(Diagnostic::error("server-not-in-run", *span, message).help(help));
             good = false;
@@ -52,14 +62,30 @@ pub fn start_order(
     let mut good = true;
     for (position, _, server) in &waiting {
         for (span, asked) in server.asked.iter().filter(|(_, asked)| !in_run(asked)) {
-            let message = format!("`{}` asks for the server `{asked}`, which is not in this run", server.plan.name);
+            let message = format!(
+                "`{}` asks for the server `{asked}`, which is not in this run",
+                server.plan.name
+            );
             let mask = all[*position].section.mask;
-            scope.report(Diagnostic::error("server-not-in-run", *span, message), mask, at);
+            scope.report(
+                Diagnostic::error("server-not-in-run", *span, message),
+                mask,
+                at,
+            );
             good = false;
         }
-        for name in server.plan.after.iter().filter(|name| !all.iter().any(|server| server.name == **name)) {
+        for name in server
+            .plan
+            .after
+            .iter()
+            .filter(|name| !all.iter().any(|server| server.name == **name))
+        {
             let span = place_in_list(&all[*position].section.node, "after", name);
-            scope.faults.add_plain(Diagnostic::error("unknown-server", span, format!("there is no server `{name}`")));
+            scope.faults.add_plain(Diagnostic::error(
+                "unknown-server",
+                span,
+                format!("there is no server `{name}`"),
+            ));
             good = false;
         }
     }
@@ -70,10 +96,18 @@ pub fn start_order(
             needed.all(|name| started.iter().any(|(_, _, done)| done.plan.name == *name))
         };
         let Some(next) = waiting.iter().position(|(_, _, server)| ready(server)) else {
-            let names: Vec<&str> = waiting.iter().map(|(_, _, server)| server.plan.name.as_str()).collect();
-            let message = format!("these servers wait for each other: `{}`", names.join("`, `"));
+            let names: Vec<&str> = waiting
+                .iter()
+                .map(|(_, _, server)| server.plan.name.as_str())
+                .collect();
+            let message = format!(
+                "these servers wait for each other: `{}`",
+                names.join("`, `")
+            );
             let span = place_in_list(&all[waiting[0].0].section.node, "after", "");
-            scope.faults.add_plain(Diagnostic::error("circular-after", span, message));
+            scope
+                .faults
+                .add_plain(Diagnostic::error("circular-after", span, message));
             return None;
         };
         started.push(waiting.remove(next));
@@ -85,12 +119,20 @@ fn place_in_list(node: &Node, key: &str, item: &str) -> Span {
     let Some(list) = node.table().and_then(|table| table.get(key)) else {
         return node.span;
     };
-    let found = list.array().and_then(|items| items.iter().find(|node| node.string() == Some(item)));
+    let found = list
+        .array()
+        .and_then(|items| items.iter().find(|node| node.string() == Some(item)));
     found.map_or(list.span, |node| node.span)
 }
 
 /// Reports what a phase asks and the run's target cannot do. `mask` are the axes that choose and change the target.
-pub fn phase_suits(scope: &mut Scope<'_>, target: &ResolvedTarget, phase: &ResolvedPhase, mask: Mask, at: At<'_>) -> bool {
+pub fn phase_suits(
+    scope: &mut Scope<'_>,
+    target: &ResolvedTarget,
+    phase: &ResolvedPhase,
+    mask: Mask,
+    at: At<'_>,
+) -> bool {
     let Some(plan) = &phase.plan else {
         return true;
     };
@@ -109,7 +151,8 @@ pub fn phase_suits(scope: &mut Scope<'_>, target: &ResolvedTarget, phase: &Resol
         }
         if group.pipeline > 1 && !target.driver.pipeline {
             let message = format!("the driver `{}` has no `pipeline`", target.driver.name);
-            let fault = Diagnostic::error("no-pipeline", places.pipeline, message).help("leave `pipeline` out, or make it 1");
+            let fault = Diagnostic::error("no-pipeline", places.pipeline, message)
+                .help("leave `pipeline` out, or make it 1");
             report(places.pipeline, fault);
         }
         if let Some(fault) = endpoints_fault(target, &group.endpoints, places.endpoints) {
@@ -121,7 +164,12 @@ pub fn phase_suits(scope: &mut Scope<'_>, target: &ResolvedTarget, phase: &Resol
 
 fn operation_fault(target: &ResolvedTarget, operation: &str, span: Span) -> Option<Diagnostic> {
     let driver = target.driver;
-    if target.plan.operations.iter().any(|own| own.name == operation) {
+    if target
+        .plan
+        .operations
+        .iter()
+        .any(|own| own.name == operation)
+    {
         return None;
     }
     let can: Vec<&str> = driver.verbs.iter().map(|verb| verb.name()).collect();
@@ -136,9 +184,15 @@ fn operation_fault(target: &ResolvedTarget, operation: &str, span: Span) -> Opti
     let own = target.plan.operations.iter().map(|own| own.name.as_str());
     let help = match closest(operation, own.chain(can.iter().copied())) {
         Some(meant) => format!("did you mean `{meant}`?"),
-        None => format!("add `[operations.{operation}]` with an entry `{}`", driver.name),
+        None => format!(
+            "add `[operations.{operation}]` with an entry `{}`",
+            driver.name
+        ),
     };
-    let message = format!("the target `{}` has no operation `{operation}`", target.plan.name);
+    let message = format!(
+        "the target `{}` has no operation `{operation}`",
+        target.plan.name
+    );
     Some(Diagnostic::error("unknown-operation", span, message).help(help))
 }
 
@@ -147,17 +201,40 @@ fn endpoints_fault(target: &ResolvedTarget, wanted: &str, span: Span) -> Option<
     if groups.is_empty() && wanted.is_empty() || groups.iter().any(|group| group.name == wanted) {
         return None;
     }
-    let names: Vec<&str> = groups.iter().map(|group| group.name.as_str()).filter(|name| !name.is_empty()).collect();
+    let names: Vec<&str> = groups
+        .iter()
+        .map(|group| group.name.as_str())
+        .filter(|name| !name.is_empty())
+        .collect();
     let fault = |message: String| Diagnostic::error("unknown-endpoints", span, message);
     if names.is_empty() {
-        return Some(fault(format!("the target `{}` has no named endpoints", target.plan.name)).help("leave `endpoints` out"));
+        return Some(
+            fault(format!(
+                "the target `{}` has no named endpoints",
+                target.plan.name
+            ))
+            .help("leave `endpoints` out"),
+        );
     }
     let help = match closest(wanted, names.iter().copied()).filter(|_| !wanted.is_empty()) {
         Some(meant) => format!("did you mean `{meant}`?"),
-        None => format!("say `endpoints = \"{}\"`; there are: {}", names[0], names.join(", ")),
+        None => format!(
+            "say `endpoints = \"{}\"`; there are: {}",
+            names[0],
+            names.join(", ")
+        ),
     };
-    Some(fault(match wanted {
-        "" => format!("the endpoints of `{}` have names, and none is chosen here", target.plan.name),
-        _ => format!("the target `{}` has no endpoints `{wanted}`", target.plan.name),
-    }).help(help))
+    Some(
+        fault(match wanted {
+            "" => format!(
+                "the endpoints of `{}` have names, and none is chosen here",
+                target.plan.name
+            ),
+            _ => format!(
+                "the target `{}` has no endpoints `{wanted}`",
+                target.plan.name
+            ),
+        })
+        .help(help),
+    )
 }

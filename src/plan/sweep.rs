@@ -52,7 +52,10 @@ pub fn read_sweep(scope: &mut Scope<'_>, table: Option<&Table>) -> Option<Sweep>
             continue;
         }
         if let Some(values) = read_axis(scope, entry) {
-            sweep.axes.push(Axis { name: entry.key.clone(), values });
+            sweep.axes.push(Axis {
+                name: entry.key.clone(),
+                values,
+            });
         }
     }
     sweep.crossed = sweep.axes.len();
@@ -60,8 +63,15 @@ pub fn read_sweep(scope: &mut Scope<'_>, table: Option<&Table>) -> Option<Sweep>
         read_cases(scope, cases, &mut sweep);
     }
     if sweep.axes.len() > MOST_AXES {
-        let message = format!("{} axes are more than the {MOST_AXES} there may be", sweep.axes.len());
-        scope.faults.add_plain(Diagnostic::error("too-many-axes", table.entries[0].key_span, message));
+        let message = format!(
+            "{} axes are more than the {MOST_AXES} there may be",
+            sweep.axes.len()
+        );
+        scope.faults.add_plain(Diagnostic::error(
+            "too-many-axes",
+            table.entries[0].key_span,
+            message,
+        ));
     }
     (scope.faults.count() == before).then_some(sweep)
 }
@@ -71,7 +81,10 @@ fn read_axis(scope: &mut Scope<'_>, entry: &Entry) -> Option<Vec<Value>> {
     let mut diagnostics = Diagnostics::default();
     check(&node, &AXIS, Templates::None, &mut diagnostics);
     if diagnostics.has_errors() {
-        diagnostics.list.into_iter().for_each(|fault| scope.faults.add_plain(fault));
+        diagnostics
+            .list
+            .into_iter()
+            .for_each(|fault| scope.faults.add_plain(fault));
         return None;
     }
     let values = match &node.value {
@@ -85,7 +98,10 @@ fn read_axis(scope: &mut Scope<'_>, entry: &Entry) -> Option<Vec<Value>> {
         },
         _ => return None,
     };
-    let axis = Axis { name: entry.key.clone(), values };
+    let axis = Axis {
+        name: entry.key.clone(),
+        values,
+    };
     if let Some(fault) = axis_fault(&axis, &node) {
         scope.faults.add_plain(fault);
         return None;
@@ -97,13 +113,22 @@ fn axis_fault(axis: &Axis, node: &Node) -> Option<Diagnostic> {
     let name = &axis.name;
     if axis.values.is_empty() {
         let message = format!("the axis `{name}` has no values, so there would be no runs");
-        return Some(Diagnostic::error("empty-axis", node.span, message).help("give it a value, or leave the axis out"));
+        return Some(
+            Diagnostic::error("empty-axis", node.span, message)
+                .help("give it a value, or leave the axis out"),
+        );
     }
     let double = double_value(axis)?;
-    let span = node.array().and_then(|items| items.get(double)).map_or(node.span, |item| item.span);
+    let span = node
+        .array()
+        .and_then(|items| items.get(double))
+        .map_or(node.span, |item| item.span);
     let text = value_text(&axis.values[double]);
     let message = format!("`{text}` stands twice in the axis `{name}`");
-    Some(Diagnostic::error("double-value", span, message).help("to run a point several times say `repeats` in [runs]"))
+    Some(
+        Diagnostic::error("double-value", span, message)
+            .help("to run a point several times say `repeats` in [runs]"),
+    )
 }
 
 /// Every case has the same keys; a value gets the place of its first mention.
@@ -115,13 +140,25 @@ fn read_cases(scope: &mut Scope<'_>, entry: &Entry, sweep: &mut Sweep) -> Option
         .filter_map(|case| Some((case.table()?, case.span)))
         .collect();
     let (first, _) = cases.first()?;
-    let names: Vec<&str> = first.entries.iter().map(|entry| entry.key.as_str()).collect();
+    let names: Vec<&str> = first
+        .entries
+        .iter()
+        .map(|entry| entry.key.as_str())
+        .collect();
     for name in &names {
-        if let Some(axis) = first.entry(name).filter(|_| sweep.axes.iter().any(|axis| axis.name == *name)) {
+        if let Some(axis) = first
+            .entry(name)
+            .filter(|_| sweep.axes.iter().any(|axis| axis.name == *name))
+        {
             let message = format!("`{name}` is an axis of its own and one of the cases");
-            scope.faults.add_plain(Diagnostic::error("duplicate-name", axis.key_span, message));
+            scope
+                .faults
+                .add_plain(Diagnostic::error("duplicate-name", axis.key_span, message));
         }
-        sweep.axes.push(Axis { name: (*name).to_owned(), values: Vec::new() });
+        sweep.axes.push(Axis {
+            name: (*name).to_owned(),
+            values: Vec::new(),
+        });
     }
     for (case, span) in &cases {
         if let Some(fault) = case_fault(case, &names, *span) {
@@ -139,7 +176,11 @@ fn read_cases(scope: &mut Scope<'_>, entry: &Entry, sweep: &mut Sweep) -> Option
         });
         let indices: Vec<u32> = indices.collect();
         if sweep.cases.contains(&indices) {
-            scope.faults.add_plain(Diagnostic::error("double-value", *span, "this case stands twice"));
+            scope.faults.add_plain(Diagnostic::error(
+                "double-value",
+                *span,
+                "this case stands twice",
+            ));
         }
         sweep.cases.push(indices);
     }
@@ -152,8 +193,14 @@ fn case_fault(case: &Table, names: &[&str], span: Span) -> Option<Diagnostic> {
         let message = format!("this case has no `{name}`: all cases have the same keys");
         return Some(Diagnostic::error("uneven-cases", span, message));
     }
-    let more = case.entries.iter().find(|entry| !names.contains(&entry.key.as_str()))?;
-    let message = format!("the first case has no `{}`: all cases have the same keys", more.key);
+    let more = case
+        .entries
+        .iter()
+        .find(|entry| !names.contains(&entry.key.as_str()))?;
+    let message = format!(
+        "the first case has no `{}`: all cases have the same keys",
+        more.key
+    );
     Some(Diagnostic::error("uneven-cases", more.key_span, message))
 }
 
@@ -167,21 +214,24 @@ enum Unit {
 }
 
 fn range_values(range: &Table, span: Span) -> Result<Vec<Value>, Box<Diagnostic>> {
-    let fault = |span: Span, message: String| Box::new(Diagnostic::error("wrong-range", span, message));
+    let fault =
+        |span: Span, message: String| Box::new(Diagnostic::error("wrong-range", span, message));
     let node = |key: &str| range.get(key);
     let (Some(from), Some(to)) = (node("from"), node("to")) else {
         return Err(fault(span, "a range has `from` and `to`".to_owned()));
     };
     if let (Some(step), Some(_)) = (node("step"), node("factor")) {
-        return Err(fault(step.span, "a range has a `step` or a `factor`, not both".to_owned()));
+        return Err(fault(
+            step.span,
+            "a range has a `step` or a `factor`, not both".to_owned(),
+        ));
     }
     let mut unit = unit_of(from).ok_or_else(|| no_value(from))?;
     let others = [Some(to), node("step")].into_iter().flatten();
     for other in others {
         let its = unit_of(other).ok_or_else(|| no_value(other))?;
-        unit = common(unit, its).ok_or_else(|| {
-            fault(other.span, "this is of another kind than `from`".to_owned())
-        })?;
+        unit = common(unit, its)
+            .ok_or_else(|| fault(other.span, "this is of another kind than `from`".to_owned()))?;
     }
     let (low, high) = (amount(from), amount(to));
     if low > high {
@@ -195,13 +245,28 @@ fn range_values(range: &Table, span: Span) -> Result<Vec<Value>, Box<Diagnostic>
         (Unit::Integers, Some(factor)) if factor.fract() != 0.0 => (numbers, Unit::Numbers),
         _ => (numbers, unit),
     };
-    Ok(numbers.0.into_iter().map(|number| write(number, numbers.1)).collect())
+    Ok(numbers
+        .0
+        .into_iter()
+        .map(|number| write(number, numbers.1))
+        .collect())
 }
 
-fn arithmetic(low: f64, high: f64, step: Option<&Node>, unit: Unit, span: Span) -> Result<Vec<f64>, Box<Diagnostic>> {
+fn arithmetic(
+    low: f64,
+    high: f64,
+    step: Option<&Node>,
+    unit: Unit,
+    span: Span,
+) -> Result<Vec<f64>, Box<Diagnostic>> {
     let step = match step {
         Some(node) if amount(node) > 0.0 => amount(node),
-        Some(node) => return Err(endless(node.span, "a step of 0 or less never reaches the end")),
+        Some(node) => {
+            return Err(endless(
+                node.span,
+                "a step of 0 or less never reaches the end",
+            ));
+        }
         None if matches!(unit, Unit::Bytes | Unit::Nanoseconds) => {
             let message = "a range of sizes or durations says its `step` or `factor`";
             return Err(Box::new(Diagnostic::error("wrong-range", span, message)));
@@ -210,7 +275,10 @@ fn arithmetic(low: f64, high: f64, step: Option<&Node>, unit: Unit, span: Span) 
     };
     let count = ((high - low) / step + 1e-9).floor() + 1.0;
     if count > MOST_VALUES as f64 {
-        return Err(endless(span, &format!("this range has more than {MOST_VALUES} values")));
+        return Err(endless(
+            span,
+            &format!("this range has more than {MOST_VALUES} values"),
+        ));
     }
     Ok((0..count as usize).map(|i| low + i as f64 * step).collect())
 }
@@ -218,17 +286,26 @@ fn arithmetic(low: f64, high: f64, step: Option<&Node>, unit: Unit, span: Span) 
 fn geometric(low: f64, high: f64, factor: &Node, from: &Node) -> Result<Vec<f64>, Box<Diagnostic>> {
     let times = factor.number().unwrap_or(1.0);
     if times <= 1.0 {
-        return Err(endless(factor.span, "a factor of 1 or less never reaches the end"));
+        return Err(endless(
+            factor.span,
+            "a factor of 1 or less never reaches the end",
+        ));
     }
     if low <= 0.0 {
-        return Err(endless(from.span, "a geometric range that begins at 0 or below never reaches its end"));
+        return Err(endless(
+            from.span,
+            "a geometric range that begins at 0 or below never reaches its end",
+        ));
     }
     let mut numbers = Vec::new();
     let mut number = low;
     while number <= high * (1.0 + 1e-9) {
         numbers.push(number);
         if numbers.len() > MOST_VALUES {
-            return Err(endless(factor.span, &format!("this range has more than {MOST_VALUES} values")));
+            return Err(endless(
+                factor.span,
+                &format!("this range has more than {MOST_VALUES} values"),
+            ));
         }
         number *= times;
     }
@@ -280,7 +357,13 @@ fn write(number: f64, unit: Unit) -> Value {
         Unit::Numbers => Value::from((number * 1e12).round() / 1e12),
         Unit::Bytes => Value::from(in_units(
             number.round() as u64,
-            &[("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)],
+            &[
+                ("TiB", 1 << 40),
+                ("GiB", 1 << 30),
+                ("MiB", 1 << 20),
+                ("KiB", 1 << 10),
+                ("B", 1),
+            ],
         )),
         Unit::Nanoseconds => Value::from(in_units(
             number.round() as u64,
@@ -298,7 +381,9 @@ fn write(number: f64, unit: Unit) -> Value {
 
 /// In the largest unit that leaves a whole number.
 fn in_units(amount: u64, units: &[(&str, u64)]) -> String {
-    let found = units.iter().find(|(_, size)| amount >= *size && amount.is_multiple_of(*size));
+    let found = units
+        .iter()
+        .find(|(_, size)| amount >= *size && amount.is_multiple_of(*size));
     match (found, units.last()) {
         (Some((unit, size)), _) => format!("{}{unit}", amount / size),
         (None, Some((unit, _))) => format!("{amount}{unit}"),

@@ -6,7 +6,8 @@ use super::columns::{COLUMNS, ERROR_CLASSES};
 use super::expand::Sweep;
 use super::resolve::Resolver;
 use super::scope::{At, Key, Mask, Scope, Stage, axis_names};
-use super::{PhasePlan, RepeatRule, RunPlan, TablePlan};
+use super::section::Section;
+use super::{GroupPlan, PhasePlan, RepeatRule, RunPlan, TablePlan};
 use crate::diag::{Diagnostic, Span};
 use crate::scenario::read::{Reader, to_json};
 use crate::scenario::tree::{Node, Table};
@@ -18,7 +19,9 @@ use std::sync::Arc;
 pub fn names_read(root: &Table) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for table in tables_of(root) {
-        let values = table.table("values").map(|values| values.table.entries.as_slice());
+        let values = table
+            .table("values")
+            .map(|values| values.table.entries.as_slice());
         let values = values.unwrap_or_default().iter().map(|entry| &entry.node);
         for text in values.chain(table.node("where")).filter_map(Node::string) {
             if let Some(range) = whole_expression(text) {
@@ -40,7 +43,8 @@ struct World<'w> {
     labels: Vec<String>,
     vars: Vec<String>,
     /// By name: groups, and operations of each.
-    phases: BTreeMap<String, Arc<PhasePlan>>,
+    /// By name, each different set of groups and operations once: an axis may change what a phase does.
+    phases: BTreeMap<String, Vec<Arc<PhasePlan>>>,
     sweep: &'w Sweep,
 }
 
@@ -61,7 +65,10 @@ pub fn extract(
         sweep,
     };
     for phase in phases {
-        world.phases.entry(phase.name.clone()).or_insert_with(|| phase.clone());
+        let known = world.phases.entry(phase.name.clone()).or_default();
+        if !known.iter().any(|other| same_work(other, phase)) {
+            known.push(phase.clone());
+        }
     }
     // Phases that every run leaves out have no groups here; their names are known all the same.
     let mut plans = Vec::new();
@@ -76,16 +83,37 @@ pub fn extract(
     plans
 }
 
+/// Whether two phases have the same groups with the same operations.
+fn same_work(one: &PhasePlan, other: &PhasePlan) -> bool {
+    let same_operations = |(one, other): (&GroupPlan, &GroupPlan)| {
+        let names = |group: &GroupPlan| {
+            Vec::from_iter(group.mix.iter().map(|entry| entry.operation.clone()))
+        };
+        one.name == other.name && names(one) == names(other)
+    };
+    one.groups.len() == other.groups.len()
+        && one.groups.iter().zip(&other.groups).all(same_operations)
+}
+
 fn table_plan(scope: &mut Scope<'_>, table: &Reader<'_>) -> TablePlan {
     let owned = |key: &str| table.text(key).unwrap_or_default().to_owned();
     let mut values = Vec::new();
-    for entry in table.table("values").iter().flat_map(|values| &values.table.entries) {
+    for entry in table
+        .table("values")
+        .iter()
+        .flat_map(|values| &values.table.entries)
+    {
         if let Some(expression) = expression(scope, &entry.node) {
             values.push((entry.key.clone(), expression));
         }
     }
     let where_ = table.node("where").and_then(|node| expression(scope, node));
-    let map = |key: &str| table.table(key).map(|map| map.table.entries.as_slice()).unwrap_or_default();
+    let map = |key: &str| {
+        table
+            .table(key)
+            .map(|map| map.table.entries.as_slice())
+            .unwrap_or_default()
+    };
     TablePlan {
         name: owned("name"),
         where_: where_.unwrap_or_default(),
@@ -100,7 +128,10 @@ fn table_plan(scope: &mut Scope<'_>, table: &Reader<'_>) -> TablePlan {
             Some("all") => RepeatRule::All,
             _ => RepeatRule::Median,
         },
-        ratio_to: map("ratio_to").iter().map(|entry| (entry.key.clone(), to_json(&entry.node))).collect(),
+        ratio_to: map("ratio_to")
+            .iter()
+            .map(|entry| (entry.key.clone(), to_json(&entry.node)))
+            .collect(),
         ratio_name: owned("ratio_name"),
         headers: map("headers")
             .iter()
@@ -117,11 +148,14 @@ fn expression(scope: &mut Scope<'_>, node: &Node) -> Option<String> {
     let fault = match whole_expression(text).map(|range| text[range].to_owned()) {
         Some(expression) => match template::names_of_expression(&expression) {
             Ok(_) => return Some(expression),
-            Err(fault) => Diagnostic::error("template-syntax", node.span, fault.message).help(fault.help),
+            Err(fault) => {
+                Diagnostic::error("template-syntax", node.span, fault.message).help(fault.help)
+            }
         },
         None => {
             let message = "a table's value is one whole expression";
-            Diagnostic::error("not-an-expression", node.span, message).help(format!("write `\"{{{{ {} }}}}\"`", text.trim()))
+            Diagnostic::error("not-an-expression", node.span, message)
+                .help(format!("write `\"{{{{ {} }}}}\"`", text.trim()))
         }
     };
     scope.faults.add_plain(fault);
@@ -131,22 +165,59 @@ fn expression(scope: &mut Scope<'_>, node: &Node) -> Option<String> {
 fn check_names(scope: &mut Scope<'_>, table: &Reader<'_>, plan: &TablePlan, world: &World<'_>) {
     for node in table.list("rows").unwrap_or(&[]) {
         let name = node.string().unwrap_or_default();
-        let known = world.axes.iter().chain(&world.labels).map(String::as_str).chain(["window"]);
-        unknown(scope, "rows", "an axis, a label or `window`", name, node.span, known.collect());
+        let known = world
+            .axes
+            .iter()
+            .chain(&world.labels)
+            .map(String::as_str)
+            .chain(["window"]);
+        unknown(
+            scope,
+            "rows",
+            "an axis, a label or `window`",
+            name,
+            node.span,
+            known.collect(),
+        );
     }
     if !plan.columns.is_empty() {
         let known = world.axes.iter().map(String::as_str).collect();
-        unknown(scope, "columns", "an axis", &plan.columns, table.span_of("columns"), known);
+        unknown(
+            scope,
+            "columns",
+            "an axis",
+            &plan.columns,
+            table.span_of("columns"),
+            known,
+        );
     }
-    for entry in table.table("ratio_to").iter().flat_map(|map| &map.table.entries) {
-        check_ratio(scope, &entry.key, &to_json(&entry.node), (entry.key_span, entry.node.span), world);
+    for entry in table
+        .table("ratio_to")
+        .iter()
+        .flat_map(|map| &map.table.entries)
+    {
+        check_ratio(
+            scope,
+            &entry.key,
+            &to_json(&entry.node),
+            (entry.key_span, entry.node.span),
+            world,
+        );
     }
     if !plan.ratio_name.is_empty() && plan.values.len() != 1 {
-        let message = format!("`ratio_name` names the one ratio, and there are {} values", plan.values.len());
-        let fault = Diagnostic::error("ratio-name", table.span_of("ratio_name"), message).help("leave it out: the columns are then `<name>_percent`");
+        let message = format!(
+            "`ratio_name` names the one ratio, and there are {} values",
+            plan.values.len()
+        );
+        let fault = Diagnostic::error("ratio-name", table.span_of("ratio_name"), message)
+            .help("leave it out: the columns are then `<name>_percent`");
         scope.faults.add_plain(fault);
     }
-    for entry in table.table("values").iter().flat_map(|values| &values.table.entries) {
+    for entry in table
+        .table("values")
+        .iter()
+        .flat_map(|values| &values.table.entries)
+    {
         check_expression(scope, &entry.node, world, true);
     }
     if let Some(node) = table.node("where") {
@@ -163,13 +234,28 @@ fn unknown(scope: &mut Scope<'_>, key: &str, what: &str, name: &str, span: Span,
         None => format!("there are: {}", known.join(", ")),
     };
     let message = format!("`{name}` is no axis that `{key}` could name; it takes {what}");
-    scope.faults.add_plain(Diagnostic::error("unknown-axis", span, message).help(help));
+    scope
+        .faults
+        .add_plain(Diagnostic::error("unknown-axis", span, message).help(help));
 }
 
-fn check_ratio(scope: &mut Scope<'_>, name: &str, value: &serde_json::Value, spans: (Span, Span), world: &World<'_>) {
+fn check_ratio(
+    scope: &mut Scope<'_>,
+    name: &str,
+    value: &serde_json::Value,
+    spans: (Span, Span),
+    world: &World<'_>,
+) {
     let Some(axis) = world.sweep.axes.iter().find(|axis| axis.name == name) else {
         let known = world.axes.iter().map(String::as_str).collect();
-        return unknown(scope, "ratio_to", "an axis and its value", name, spans.0, known);
+        return unknown(
+            scope,
+            "ratio_to",
+            "an axis and its value",
+            name,
+            spans.0,
+            known,
+        );
     };
     let text = super::ids::value_text(value);
     let known: Vec<String> = axis.values.iter().map(super::ids::value_text).collect();
@@ -181,7 +267,9 @@ fn check_ratio(scope: &mut Scope<'_>, name: &str, value: &serde_json::Value, spa
         None => format!("there are: {}", known.join(", ")),
     };
     let message = format!("the axis `{name}` has no value `{text}`");
-    scope.faults.add_plain(Diagnostic::error("unknown-value", spans.1, message).help(help));
+    scope
+        .faults
+        .add_plain(Diagnostic::error("unknown-value", spans.1, message).help(help));
 }
 
 /// Reports names and columns that the results will not have.
@@ -193,13 +281,23 @@ fn check_expression(scope: &mut Scope<'_>, node: &Node, world: &World<'_>, resul
     for path in template::nested_names(&text[range]).unwrap_or_default() {
         let parts: Vec<&str> = path.split('.').collect();
         let fault = match (world.phases.get(parts[0]), results) {
-            (Some(phase), true) => path_fault(phase, &parts),
-            (Some(_), false) => Some(("`where` chooses runs before their results are read".to_owned(), String::new(), parts[0])),
+            (Some(phases), true) => {
+                let mut faults = phases.iter().map(|phase| path_fault(phase, &parts));
+                let first = faults.next().flatten();
+                first.filter(|_| faults.all(|fault| fault.is_some()))
+            }
+            (Some(_), false) => Some((
+                "`where` chooses runs before their results are read".to_owned(),
+                String::new(),
+                parts[0],
+            )),
             (None, _) => name_fault(world, parts[0]),
         };
         if let Some((message, help, word)) = fault {
             let span = scope.narrow(node.span, text, find_word(text, word));
-            scope.faults.add_plain(Diagnostic::error("unknown-result", span, message).help(help));
+            scope
+                .faults
+                .add_plain(Diagnostic::error("unknown-result", span, message).help(help));
         }
     }
 }
@@ -207,8 +305,17 @@ fn check_expression(scope: &mut Scope<'_>, node: &Node, world: &World<'_>, resul
 type NameFault<'p> = (String, String, &'p str);
 
 fn name_fault<'p>(world: &World<'_>, name: &'p str) -> Option<NameFault<'p>> {
-    let axes = world.axes.iter().chain(&world.labels).chain(&world.vars).chain(world.phases.keys());
-    let known: Vec<&str> = axes.map(String::as_str).chain(["repeat"]).chain(template::FUNCTIONS).collect();
+    let axes = world
+        .axes
+        .iter()
+        .chain(&world.labels)
+        .chain(&world.vars)
+        .chain(world.phases.keys());
+    let known: Vec<&str> = axes
+        .map(String::as_str)
+        .chain(["repeat"])
+        .chain(template::FUNCTIONS)
+        .collect();
     if known.contains(&name) {
         return None;
     }
@@ -222,7 +329,11 @@ fn path_fault<'p>(phase: &PhasePlan, parts: &[&'p str]) -> Option<NameFault<'p>>
     let last = *parts.last()?;
     if parts.len() == 1 {
         let message = format!("`{last}` is a phase, and this reads none of its columns");
-        return Some((message, format!("write `{last}.elapsed_seconds`, for instance"), last));
+        return Some((
+            message,
+            format!("write `{last}.elapsed_seconds`, for instance"),
+            last,
+        ));
     }
     if parts[1] == "errors" {
         let class = parts.get(2)?;
@@ -233,22 +344,42 @@ fn path_fault<'p>(phase: &PhasePlan, parts: &[&'p str]) -> Option<NameFault<'p>>
     let mut operation_said = false;
     for (position, part) in parts[1..].iter().enumerate() {
         let is_last = position + 2 == parts.len();
-        if groups.iter().any(|group| !group.name.is_empty() && group.name == *part) && !operation_said {
+        if groups
+            .iter()
+            .any(|group| !group.name.is_empty() && group.name == *part)
+            && !operation_said
+        {
             groups.retain(|group| group.name == *part);
-        } else if !operation_said && groups.iter().any(|group| group.mix.iter().any(|entry| entry.operation == *part)) {
+        } else if !operation_said
+            && groups
+                .iter()
+                .any(|group| group.mix.iter().any(|entry| entry.operation == *part))
+        {
             operation_said = true;
         } else if is_last || COLUMNS.contains(part) {
             let known = COLUMNS.contains(part);
             return (!known).then(|| no_column(part, "column of operations.csv", COLUMNS));
         } else {
-            let message = format!("the phase `{}` has no group or operation `{part}`", phase.name);
+            let message = format!(
+                "the phase `{}` has no group or operation `{part}`",
+                phase.name
+            );
             let groups = phase.groups.iter().map(|group| group.name.as_str());
-            let operations = phase.groups.iter().flat_map(|group| &group.mix).map(|entry| entry.operation.as_str());
-            let help = closest(part, groups.chain(operations)).map(|meant| format!("did you mean `{meant}`?"));
+            let operations = phase
+                .groups
+                .iter()
+                .flat_map(|group| &group.mix)
+                .map(|entry| entry.operation.as_str());
+            let help = closest(part, groups.chain(operations))
+                .map(|meant| format!("did you mean `{meant}`?"));
             return Some((message, help.unwrap_or_default(), part));
         }
     }
-    Some((format!("`{}` names no column", parts.join(".")), "add one, such as `.elapsed_seconds`".to_owned(), last))
+    Some((
+        format!("`{}` names no column", parts.join(".")),
+        "add one, such as `.elapsed_seconds`".to_owned(),
+        last,
+    ))
 }
 
 fn no_column<'p>(part: &'p str, what: &str, known: &[&'static str]) -> NameFault<'p> {
@@ -261,52 +392,81 @@ fn no_column<'p>(part: &'p str, what: &str, known: &[&'static str]) -> NameFault
 }
 
 /// An axis that is neither row nor column has one value per cell, else runs would be mixed silently.
-fn check_cells(scope: &mut Scope<'_>, table: &Reader<'_>, plan: &TablePlan, world: &World<'_>, runs: &[RunPlan]) {
+fn check_cells(
+    scope: &mut Scope<'_>,
+    table: &Reader<'_>,
+    plan: &TablePlan,
+    world: &World<'_>,
+    runs: &[RunPlan],
+) {
     let position = |name: &str| world.axes.iter().position(|axis| axis == name);
-    let shown = plan.rows.iter().chain([&plan.columns]).filter_map(|name| position(name));
+    let shown = plan
+        .rows
+        .iter()
+        .chain([&plan.columns])
+        .filter_map(|name| position(name));
     let shown: Mask = shown.fold(0, |all, axis| all | 1 << axis);
     let all: Mask = (0..world.axes.len()).fold(0, |all, axis| all | 1 << axis);
     if shown == all || runs.is_empty() || scope.faults.any() {
         return;
     }
+    let mut wanted = where_section(scope, table, plan, world);
     let mut cells: HashMap<Key, Box<[u32]>> = HashMap::new();
     let mut mixed: Mask = 0;
     for run in runs {
         let point = &run.point;
         let at = At { point, repeat: 1 };
-        if !is_wanted(scope, table, plan, world, at) {
+        let is_wanted = wanted
+            .as_mut()
+            .is_none_or(|wanted| is_wanted(scope, wanted, at));
+        if !is_wanted {
             continue;
         }
         let first = cells.entry(at.key(shown)).or_insert_with(|| point.clone());
-        let differs = first.iter().zip(point.iter()).enumerate().filter(|(_, (one, other))| one != other);
+        let differs = first
+            .iter()
+            .zip(point.iter())
+            .enumerate()
+            .filter(|(_, (one, other))| one != other);
         mixed |= differs.fold(0, |all, (axis, _)| all | 1 << axis) & !shown;
     }
     if mixed != 0 {
         let names = axis_names(&scope.axes, mixed);
-        let message = format!("a cell of this table would mix runs with different values of {names}");
+        let message =
+            format!("a cell of this table would mix runs with different values of {names}");
         let help = format!("add {names} to `rows`, or choose one value by `where`");
-        scope.faults.add_plain(Diagnostic::error("mixed-cells", table.span_of("rows"), message).help(help));
+        scope
+            .faults
+            .add_plain(Diagnostic::error("mixed-cells", table.span_of("rows"), message).help(help));
     }
 }
 
-/// Whether `where` wants a run; one that reads labels is taken to want all.
-fn is_wanted(scope: &mut Scope<'_>, table: &Reader<'_>, plan: &TablePlan, world: &World<'_>, at: At<'_>) -> bool {
-    let Some(node) = table.node("where").filter(|_| !plan.where_.is_empty()) else {
-        return true;
-    };
+/// The `where` of a table, evaluated once per combination of axes that it reads; None where it wants every run, as one
+/// that reads labels is taken to do.
+fn where_section(
+    scope: &mut Scope<'_>,
+    table: &Reader<'_>,
+    plan: &TablePlan,
+    world: &World<'_>,
+) -> Option<Section<bool>> {
+    let node = table.node("where").filter(|_| !plan.where_.is_empty())?;
     let names = template::names_of_expression(&plan.where_).unwrap_or_default();
-    if names.iter().any(|name| world.labels.contains(name)) {
-        return true;
-    }
-    let evaluated = scope.evaluate(node, Stage::Plan, at);
-    let value = evaluated.map(|evaluation| evaluation.node.value);
-    match value {
-        Some(crate::scenario::tree::Value::Bool(wanted)) => wanted,
-        Some(_) => {
-            let message = "`where` says true or false for a run";
-            scope.report_here(Diagnostic::error("where-not-bool", node.span, message), at);
-            false
+    let by_label = names.iter().any(|name| world.labels.contains(name));
+    (!by_label).then(|| Section::new(scope, node.clone(), Stage::Plan, 0))
+}
+
+fn is_wanted(scope: &mut Scope<'_>, wanted: &mut Section<bool>, at: At<'_>) -> bool {
+    let found = wanted.get(scope, at, None, |scope, evaluation| {
+        let node = &evaluation.node;
+        if let Some(wanted) = node.bool() {
+            return Some(wanted);
         }
-        None => false,
-    }
+        let message = format!(
+            "`where` says true or false for a run, and this is {}",
+            node.kind()
+        );
+        scope.report_here(Diagnostic::error("where-not-bool", node.span, message), at);
+        None
+    });
+    found.is_some_and(|(_, wanted)| *wanted)
 }

@@ -25,7 +25,11 @@ pub struct ResolvedTarget {
 }
 
 /// `operations` are the scenario's own, of all drivers.
-pub fn extract(ex: &mut Extract<'_, '_>, name: &str, operations: Option<&Table>) -> Option<ResolvedTarget> {
+pub fn extract(
+    ex: &mut Extract<'_, '_>,
+    name: &str,
+    operations: Option<&Table>,
+) -> Option<ResolvedTarget> {
     let targets = Place::TOP.table("targets");
     let node = ex.fit(&targets.table(name), &ex.evaluation.node, TARGET)?;
     let reader = Reader::new(&node)?;
@@ -33,9 +37,17 @@ pub fn extract(ex: &mut Extract<'_, '_>, name: &str, operations: Option<&Table>)
     let options = options(ex, name, &reader, driver);
     let endpoints = endpoints(ex, name, &reader, driver);
     let operations = own_operations(ex, operations, driver);
-    let (options, endpoints, (operations, asked_by_operations)) = (options?, endpoints?, operations?);
-    let endpoint_spans: Vec<Span> = endpoint_nodes(&reader).iter().map(|(_, node)| node.span).collect();
-    let named = ex.evaluation.asked.iter().filter(|(span, _)| endpoint_spans.contains(span));
+    let (options, endpoints, (operations, asked_by_operations)) =
+        (options?, endpoints?, operations?);
+    let endpoint_spans: Vec<Span> = endpoint_nodes(&reader)
+        .iter()
+        .map(|(_, node)| node.span)
+        .collect();
+    let named = ex
+        .evaluation
+        .asked
+        .iter()
+        .filter(|(span, _)| endpoint_spans.contains(span));
     let named_by_endpoints = named.map(|(_, server)| server.clone()).collect();
     let plan = TargetPlan {
         name: name.to_owned(),
@@ -52,9 +64,14 @@ pub fn extract(ex: &mut Extract<'_, '_>, name: &str, operations: Option<&Table>)
         }),
         must_exist: reader.text("unavailable") == Some("fail"),
         allow_reset: reader.bool("allow_reset").unwrap_or(false),
-        connect_timeout_ns: reader.nanoseconds("connect_timeout").unwrap_or(10_000_000_000),
+        connect_timeout_ns: reader
+            .nanoseconds("connect_timeout")
+            .unwrap_or(10_000_000_000),
         durability: reader.text("durability").and_then(durability),
     };
+    if !ex.all_used() {
+        return None;
+    }
     let mut asked = ex.evaluation.asked.clone();
     asked.extend(asked_by_operations);
     let servers = reader.list("servers").unwrap_or(&[]).iter();
@@ -70,7 +87,9 @@ pub fn extract(ex: &mut Extract<'_, '_>, name: &str, operations: Option<&Table>)
 
 fn durability(name: &str) -> Option<Durability> {
     use Durability::{Fsync, Group, Memory, Os, Unacknowledged};
-    [Unacknowledged, Memory, Os, Group, Fsync].into_iter().find(|durability| durability.name() == name)
+    [Unacknowledged, Memory, Os, Group, Fsync]
+        .into_iter()
+        .find(|durability| durability.name() == name)
 }
 
 fn options(
@@ -94,7 +113,10 @@ fn options(
 }
 
 fn option_fault(code: &'static str, table: &Node, fault: &OptionFault) -> Diagnostic {
-    let span = table.table().and_then(|table| table.get(&fault.key)).map_or(table.span, |node| node.span);
+    let span = table
+        .table()
+        .and_then(|table| table.get(&fault.key))
+        .map_or(table.span, |node| node.span);
     Diagnostic::error(code, span, fault.message.clone()).help(fault.help.clone())
 }
 
@@ -105,7 +127,9 @@ fn endpoint_nodes<'t>(reader: &Reader<'t>) -> Vec<(&'t str, &'t Node)> {
         Some(TreeValue::Table(table)) => {
             let lists = table.entries.iter();
             let lists = lists.filter_map(|entry| Some((entry.key.as_str(), entry.node.array()?)));
-            lists.flat_map(|(name, items)| items.iter().map(move |item| (name, item))).collect()
+            lists
+                .flat_map(|(name, items)| items.iter().map(move |item| (name, item)))
+                .collect()
         }
         _ => Vec::new(),
     }
@@ -122,13 +146,24 @@ fn endpoints(
         let Some((_, first)) = nodes.first() else {
             return Some(Vec::new());
         };
-        let message = format!("the driver `{}` has no endpoints: its store is inside the client", driver.name);
-        return ex.refuse(Diagnostic::error("endpoints-not-used", first.span, message).help("leave `endpoints` out"));
+        let message = format!(
+            "the driver `{}` has no endpoints: its store is inside the client",
+            driver.name
+        );
+        return ex.refuse(
+            Diagnostic::error("endpoints-not-used", first.span, message)
+                .help("leave `endpoints` out"),
+        );
     };
     if nodes.is_empty() {
-        let message = format!("the target `{target}` has no endpoint, and the driver `{}` needs one", driver.name);
+        let message = format!(
+            "the target `{target}` has no endpoint, and the driver `{}` needs one",
+            driver.name
+        );
         let help = format!("add `endpoints = [\"{example}\"]`");
-        return ex.refuse(Diagnostic::error("no-endpoint", reader.span_of("endpoints"), message).help(help));
+        return ex.refuse(
+            Diagnostic::error("no-endpoint", reader.span_of("endpoints"), message).help(help),
+        );
     }
     let mut groups: Vec<EndpointGroup> = Vec::new();
     let mut good = true;
@@ -137,7 +172,8 @@ fn endpoints(
         if let Err(fault) = parse(&rendered) {
             let range = Some(fault.start..fault.end);
             let span = ex.scope.narrow(node.span, &rendered, range);
-            let mut diagnostic = Diagnostic::error("bad-endpoint", span, fault.message).help(fault.help);
+            let mut diagnostic =
+                Diagnostic::error("bad-endpoint", span, fault.message).help(fault.help);
             if span == node.span {
                 diagnostic = diagnostic.label(format!("this is \"{rendered}\""));
             }
@@ -148,7 +184,10 @@ fn endpoints(
         let text = ex.text(node);
         match groups.iter_mut().find(|group| group.name == name) {
             Some(group) => group.endpoints.push(text),
-            None => groups.push(EndpointGroup { name: name.to_owned(), endpoints: vec![text] }),
+            None => groups.push(EndpointGroup {
+                name: name.to_owned(),
+                endpoints: vec![text],
+            }),
         }
     }
     good.then_some(groups)
@@ -175,12 +214,23 @@ fn own_operations(
     let mut plans = Some(Vec::new());
     let mut asked = Vec::new();
     for operation in operations.iter().flat_map(|table| &table.entries) {
-        let Some(entry) = operation.node.table().and_then(|drivers| drivers.entry(driver.name)) else {
+        let Some(entry) = operation
+            .node
+            .table()
+            .and_then(|drivers| drivers.entry(driver.name))
+        else {
             continue;
         };
         if driver.operation.is_empty() {
-            let message = format!("the driver `{}` takes no operations of the scenario's own", driver.name);
-            ex.report(Diagnostic::error("unsupported-operation", entry.key_span, message));
+            let message = format!(
+                "the driver `{}` takes no operations of the scenario's own",
+                driver.name
+            );
+            ex.report(Diagnostic::error(
+                "unsupported-operation",
+                entry.key_span,
+                message,
+            ));
             plans = None;
             continue;
         }
@@ -202,14 +252,24 @@ fn own_operation(
     driver: &'static DriverSpec,
 ) -> Option<(OperationPlan, Asked)> {
     let evaluation: Evaluation = ex.scope.evaluate(node, Stage::Run, ex.at)?;
-    let mut inner = Extract { scope: &mut *ex.scope, evaluation: &evaluation, at: ex.at, drivers: ex.drivers };
+    let mut inner = Extract::new(&mut *ex.scope, &evaluation, ex.at, ex.drivers);
     let operations = Place::TOP.table("operations");
     let place = operations.table(name);
-    let fitted = inner.fit(&place.table(driver.name), &evaluation.node, driver.operation)?;
+    let fitted = inner.fit(
+        &place.table(driver.name),
+        &evaluation.node,
+        driver.operation,
+    )?;
     let values = to_json(&fitted).as_object().cloned().unwrap_or_default();
     if let Err(fault) = (driver.check_operation)(&values) {
         return inner.refuse(option_fault("bad-option", &fitted, &fault));
     }
     let table = inner.json(&fitted);
-    Some((OperationPlan { name: name.to_owned(), table }, evaluation.asked))
+    Some((
+        OperationPlan {
+            name: name.to_owned(),
+            table,
+        },
+        evaluation.asked,
+    ))
 }
