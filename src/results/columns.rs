@@ -194,8 +194,10 @@ static MEASURES: LazyLock<Vec<(String, MeasureCell)>> = LazyLock::new(|| {
     columns
 });
 
+type Count = fn(&Counts) -> u64;
+
 /// A count of `Counts` by its column; the sum of several rows is the count of all.
-pub const COUNTS: [(&str, fn(&Counts) -> u64); 10] = [
+pub const COUNTS: [(&str, Count); 10] = [
     ("operations", |counts| counts.operations),
     ("succeeded", |counts| counts.succeeded),
     ("found", |counts| counts.found),

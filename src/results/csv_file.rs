@@ -35,7 +35,8 @@ impl CsvFile {
             file,
             pending: Vec::new(),
             committed: keep,
-            dirty: false,
+            // The length that was set must be on disk, too.
+            dirty: true,
         };
         if keep == 0 {
             csv.append(header)?;
@@ -61,8 +62,11 @@ impl CsvFile {
         written.map_err(ResultsError::write(&self.path))
     }
 
-    /// Writes what is in memory and waits until it is on disk.
+    /// Writes what is in memory and waits until it is on disk; nothing to do without a new row.
     pub fn sync(&mut self) -> Result<(), ResultsError> {
+        if !self.dirty {
+            return Ok(());
+        }
         self.flush()?;
         self.file
             .sync_data()
@@ -71,6 +75,9 @@ impl CsvFile {
 
     /// All that was written so far stays, whatever happens to later rows.
     pub fn commit(&mut self) -> Result<(), ResultsError> {
+        if !self.dirty {
+            return Ok(());
+        }
         let metadata = self.file.metadata();
         self.committed = metadata.map_err(ResultsError::read(&self.path))?.len();
         self.dirty = false;
@@ -87,18 +94,6 @@ impl CsvFile {
             self.dirty = false;
         }
         Ok(())
-    }
-
-    /// Holds the file against another dbbench, until this process ends.
-    pub fn lock(&self) -> Result<(), ResultsError> {
-        match self.file.try_lock() {
-            Err(std::fs::TryLockError::WouldBlock) => Err(ResultsError::refused(
-                &self.path,
-                "another dbbench is writing to it",
-            )),
-            // A file system without locks: the lock is a courtesy.
-            Ok(()) | Err(std::fs::TryLockError::Error(_)) => Ok(()),
-        }
     }
 }
 

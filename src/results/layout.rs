@@ -10,6 +10,7 @@ use serde_json::Value;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 pub const MANIFEST: &str = "manifest.json";
 pub const PLAN: &str = "plan.json";
@@ -24,6 +25,8 @@ pub const HLOG: &str = "hlog";
 pub const TABLES: &str = "tables";
 /// Logs of managed servers, a directory per run.
 pub const SERVER_LOGS: &str = "servers";
+/// How files begin that are not whole yet.
+pub const UNFINISHED: &str = ".writing-";
 /// Where run directories are made unless `--out` says otherwise.
 pub const ROOT: &str = "results";
 
@@ -109,6 +112,30 @@ impl RunDirectory {
     /// Where the logs of the servers of the run with this slug belong.
     pub fn server_logs(&self, slug: &str) -> PathBuf {
         self.path.join(SERVER_LOGS).join(slug)
+    }
+
+    /// Holds the directory against another dbbench for as long as the file returned is open, at most until this process
+    /// ends. Its plan must be there.
+    pub fn lock(&self) -> Result<fs::File, ResultsError> {
+        let path = self.file(PLAN);
+        let file = fs::File::open(&path).map_err(ResultsError::read(&path))?;
+        // A process that is being started holds all files of its parent for a moment, and with them the lock.
+        let patience = Instant::now() + Duration::from_millis(500);
+        loop {
+            match file.try_lock() {
+                Err(fs::TryLockError::WouldBlock) if Instant::now() < patience => {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                Err(fs::TryLockError::WouldBlock) => {
+                    return Err(ResultsError::refused(
+                        &self.path,
+                        "another dbbench is writing to it",
+                    ));
+                }
+                // A file system without locks: the lock is a courtesy.
+                Ok(()) | Err(fs::TryLockError::Error(_)) => return Ok(file),
+            }
+        }
     }
 
     fn with_folders(self) -> Result<RunDirectory, ResultsError> {

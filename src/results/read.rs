@@ -12,7 +12,7 @@ use std::fs;
 use std::path::Path;
 
 pub use crate::measure::latency::{PERCENTILES, percentile_ns};
-pub use crate::measure::record::Latencies;
+pub use crate::measure::record::{Latencies, Status};
 pub use crate::plan::{Axis, Plan, RepeatRule, Shape, TablePlan};
 
 /// A run directory, read.
@@ -154,7 +154,6 @@ impl Rows {
 mod tests {
     use super::super::fixture::{self, Load};
     use super::*;
-    use crate::measure::record::Status;
 
     const LOAD: Load = Load {
         succeeded: 40,

@@ -62,9 +62,13 @@ pub fn check(directory: &RunDirectory, plan: &Plan) -> Result<(Manifest, Kept), 
         seen.insert(id.to_owned());
         done.contains_key(id)
     })?;
+    let has_phases = |id: &String| {
+        let run = positions.get(id).map(|&run| &plan.runs[run]);
+        run.is_some_and(|run| !plan.shapes[run.shape as usize].phases.is_empty())
+    };
     let lost = done
         .iter()
-        .find(|(id, status)| *status == "valid" && !seen.contains(*id));
+        .find(|(id, status)| *status == "valid" && !seen.contains(*id) && has_phases(id));
     if let Some((id, _)) = lost {
         return Err(ResultsError::refused(
             &path,
@@ -139,6 +143,12 @@ pub fn remove_leftovers(
         .iter()
         .map(|&run| layout::slug(&layout::run_id(plan, run)))
         .collect();
+    for entry in entries(directory.path())? {
+        let name = entry.file_name();
+        if name.to_string_lossy().starts_with(layout::UNFINISHED) {
+            fs::remove_file(entry.path()).map_err(ResultsError::write(&entry.path()))?;
+        }
+    }
     for entry in entries(&directory.file(layout::HLOG))? {
         let name = entry.file_name().to_string_lossy().into_owned();
         let slug = name.strip_suffix(".hlog").unwrap_or(&name);

@@ -27,7 +27,11 @@ pub struct ResultsWriter<'p> {
     directory: RunDirectory,
     plan: &'p Plan,
     manifest: Manifest,
+    /// Whether manifest.json is older than `manifest`.
+    manifest_changed: bool,
     secrets: Vec<String>,
+    /// Let go when the writer is dropped.
+    _lock: File,
     runs: CsvFile,
     operations: CsvFile,
     windows: CsvFile,
@@ -43,8 +47,9 @@ impl<'p> ResultsWriter<'p> {
         manifest: Manifest,
     ) -> Result<ResultsWriter<'p>, ResultsError> {
         write_json(&directory.file(layout::PLAN), plan)?;
+        let lock = directory.lock()?;
         write_json(&directory.file(layout::MANIFEST), &manifest)?;
-        ResultsWriter::with_files(directory, plan, manifest, &resume::Kept::default())
+        ResultsWriter::with_files(directory, plan, manifest, &resume::Kept::default(), lock)
     }
 
     /// Goes on with a run directory whose plan has the same hash. Cuts off what an unfinished run left behind, and
@@ -54,10 +59,10 @@ impl<'p> ResultsWriter<'p> {
         plan: &'p Plan,
         now: Timestamp,
     ) -> Result<(ResultsWriter<'p>, Vec<usize>), ResultsError> {
+        let lock = directory.lock()?;
         let (mut manifest, kept) = resume::check(&directory, plan)?;
         manifest.resumed(now);
-        let writer = ResultsWriter::with_files(directory, plan, manifest, &kept)?;
-        // Only now is the directory known to be ours alone.
+        let writer = ResultsWriter::with_files(directory, plan, manifest, &kept, lock)?;
         resume::remove_leftovers(&writer.directory, plan, &kept.done)?;
         writer.save_manifest()?;
         Ok((writer, kept.done))
@@ -68,14 +73,13 @@ impl<'p> ResultsWriter<'p> {
         plan: &'p Plan,
         manifest: Manifest,
         kept: &resume::Kept,
+        lock: File,
     ) -> Result<ResultsWriter<'p>, ResultsError> {
         let open = |name: &str, keep: u64, header: Vec<String>| {
             CsvFile::open(&directory.file(name), keep, &header)
         };
-        // First and locked, so that no other file is cut while another dbbench writes it.
-        let runs = open(layout::RUNS, kept.runs, columns::runs_header(plan))?;
-        runs.lock()?;
         Ok(ResultsWriter {
+            runs: open(layout::RUNS, kept.runs, columns::runs_header(plan))?,
             operations: open(
                 layout::OPERATIONS,
                 kept.operations,
@@ -84,10 +88,11 @@ impl<'p> ResultsWriter<'p> {
             windows: open(layout::WINDOWS, kept.windows, columns::windows_header())?,
             errors: open(layout::ERRORS, kept.errors, columns::errors_header())?,
             servers: open(layout::SERVERS, kept.servers, columns::servers_header())?,
-            runs,
+            _lock: lock,
             directory,
             plan,
             manifest,
+            manifest_changed: false,
             secrets: Vec::new(),
         })
     }
@@ -102,8 +107,9 @@ impl<'p> ResultsWriter<'p> {
         self.secrets.extend(secrets);
     }
 
-    /// What the run learns on its way (versions, settings, round trips) goes in here; `save_manifest` writes it.
+    /// What is learned on the way (versions, settings, round trips) goes in here; written when the run is finished.
     pub fn manifest(&mut self) -> &mut Manifest {
+        self.manifest_changed = true;
         &mut self.manifest
     }
 
@@ -190,7 +196,12 @@ impl RunWriter<'_, '_> {
 
     /// See `ResultsWriter::manifest`.
     pub fn manifest(&mut self) -> &mut Manifest {
-        &mut self.results.manifest
+        self.results.manifest()
+    }
+
+    /// See `ResultsWriter::hide`.
+    pub fn hide(&mut self, secrets: impl IntoIterator<Item = String>) {
+        self.results.hide(secrets);
     }
 
     /// See `ResultsWriter::hide`.
@@ -262,6 +273,9 @@ impl RunWriter<'_, '_> {
             }
         }
         self.histograms.finish()?;
+        if std::mem::take(&mut results.manifest_changed) {
+            results.save_manifest()?;
+        }
         for file in [
             &mut results.windows,
             &mut results.operations,
@@ -293,7 +307,7 @@ pub(super) fn write_json(path: &Path, value: &impl serde::Serialize) -> Result<(
 pub(crate) fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new()
-        .prefix(".writing-")
+        .prefix(layout::UNFINISHED)
         .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
         .tempfile_in(directory)?;
     file.write_all(content)?;

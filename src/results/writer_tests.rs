@@ -166,7 +166,7 @@ fn a_kill_at_any_byte_loses_only_the_run_it_was_in() {
     let mut results = fixture::open(&path, &plan);
     fixture::write_run(&mut results, &plan, 0, LOAD);
     let one = snapshot(&path);
-    fixture::write_run(&mut results, &plan, 1, LOAD);
+    write_small_run(&mut results, &plan, 1);
     let two = snapshot(&path);
     drop(results);
 
@@ -188,8 +188,85 @@ fn a_kill_at_any_byte_loses_only_the_run_it_was_in() {
     // And what is resumed becomes what it would have been.
     let (mut writer, done) = resume(&path, &plan).unwrap();
     assert_eq!(done, [0]);
-    fixture::write_run(&mut writer, &plan, 1, LOAD);
+    write_small_run(&mut writer, &plan, 1);
     assert_eq!(snapshot(&path), two);
+}
+
+/// One phase is enough where every byte is tried.
+fn write_small_run(results: &mut ResultsWriter<'_>, plan: &Plan, run: usize) {
+    let mut writer = results.begin(run).unwrap();
+    fixture::write_phases(&mut writer, &plan.shapes[0].phases[..1], LOAD);
+    writer
+        .finish(fixture::run_record(Status::Valid, ""))
+        .unwrap();
+}
+
+/// Set for the child of the test below: the directory that it writes until it is killed.
+const CHILD: &str = "DBBENCH_TEST_WRITES_TO";
+
+fn long_plan() -> Plan {
+    let values: Vec<serde_json::Value> = (0..500).map(Into::into).collect();
+    fixture::plan_of(&[("n", &values)], 1)
+}
+
+#[test]
+fn child_that_writes_until_it_is_killed() {
+    let Some(path) = std::env::var_os(CHILD) else {
+        return;
+    };
+    let path = Path::new(&path);
+    let plan = long_plan();
+    let (mut results, done) = match path.exists() {
+        true => resume(path, &plan).unwrap(),
+        false => (fixture::open(path, &plan), Vec::new()),
+    };
+    for run in done.len()..plan.runs.len() {
+        println!("begins");
+        fixture::write_run(&mut results, &plan, run, LOAD);
+    }
+}
+
+#[test]
+fn a_writer_killed_at_any_moment_is_resumed_without_a_gap() {
+    let temporary = temporary();
+    let path = temporary.path().join("out");
+    let plan = long_plan();
+    let mut finished = 0;
+    for round in 0..20_u64 {
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "--nocapture"])
+            .arg("results::writer_tests::child_that_writes_until_it_is_killed")
+            .env(CHILD, &path)
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines =
+            std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
+        assert!(lines.any(|line| line.unwrap().contains("begins")));
+        std::thread::sleep(std::time::Duration::from_micros(2500 * round));
+        child.kill().unwrap();
+        child.wait().unwrap();
+
+        let (writer, done) = resume(&path, &plan).unwrap();
+        drop(writer);
+        assert_eq!(done, (0..done.len()).collect::<Vec<_>>());
+        assert!(done.len() >= finished, "{} after {finished}", done.len());
+        finished = done.len();
+        let results = super::read::Results::open(&path).unwrap();
+        for file in [layout::OPERATIONS, layout::WINDOWS, layout::SERVERS] {
+            let rows = results.rows(file).unwrap();
+            let expected = [4, 8, 1][CSV[1..]
+                .iter()
+                .position(|name| *name == file)
+                .unwrap()
+                .min(2)];
+            assert!(
+                done.iter().all(|&run| rows.of(run).len() == expected),
+                "{file}"
+            );
+        }
+    }
+    assert!(finished > 5, "{finished}");
 }
 
 #[test]
@@ -312,7 +389,8 @@ fn a_skipped_run_is_a_row_with_its_reason_and_no_log() {
     let plan = fixture::plan();
     let mut results = fixture::open(&path, &plan);
     results.hide(["s3cret".to_owned()]);
-    let run = results.begin(2).unwrap();
+    let mut run = results.begin(2).unwrap();
+    run.manifest().note("s3cret was asked for");
     let log = run.directory().hlog(run.slug());
     run.finish(fixture::run_record(
         Status::Skipped,
@@ -321,6 +399,7 @@ fn a_skipped_run_is_a_row_with_its_reason_and_no_log() {
     .unwrap();
     assert!(text(&path, layout::RUNS).contains("skipped,\"'=no ***, install it\""));
     assert!(!log.exists());
+    assert!(text(&path, layout::MANIFEST).contains("*** was asked for"));
 }
 
 #[test]

@@ -5,16 +5,16 @@
 use minijinja::{Environment, UndefinedBehavior};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 /// The value of `expression` (without its braces). A name that is not there, a division by zero and a value that is no
 /// number where one is needed are errors.
 pub fn evaluate(expression: &str, names: &Value) -> Result<Value, String> {
-    let environment = environment();
-    let compiled = environment
+    let compiled = ENVIRONMENT
         .compile_expression(expression)
         .map_err(|error| sentence(&error))?;
     let value = compiled
-        .eval(crate::template::from_json(names))
+        .eval(minijinja::value::Serde(names))
         .map_err(|error| sentence(&error))?;
     if value.is_undefined() {
         return Err("it names something that is not there".to_owned());
@@ -22,30 +22,38 @@ pub fn evaluate(expression: &str, names: &Value) -> Result<Value, String> {
     if f64::try_from(value.clone()).is_ok_and(|number| !number.is_finite()) {
         return Err("it divides by zero".to_owned());
     }
-    crate::template::to_json(&value)
+    serde_json::to_value(&value).map_err(|error| error.to_string())
 }
 
 /// The names that an expression reads, with what follows their dots: `set.elapsed_seconds`.
 pub fn paths(expression: &str) -> BTreeSet<String> {
-    let environment = environment();
-    let compiled = environment.compile_expression(expression);
+    let compiled = ENVIRONMENT.compile_expression(expression);
     compiled
         .map(|expression| expression.undeclared_variables(true).into_iter().collect())
         .unwrap_or_default()
 }
 
-fn environment() -> Environment<'static> {
+static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment
-}
+});
 
 fn sentence(error: &minijinja::Error) -> String {
     match error.detail() {
-        Some(detail) if detail.contains("zero") => "it divides by zero".to_owned(),
+        Some(detail) if divides_by_zero(detail) => "it divides by zero".to_owned(),
         Some(detail) => format!("{}: {detail}", error.kind()),
         None => error.kind().to_string(),
     }
+}
+
+/// `unable to calculate 40 / 0`, as minijinja says it of integers.
+fn divides_by_zero(detail: &str) -> bool {
+    detail.contains("by zero")
+        || detail.starts_with("unable to calculate")
+            && [" / 0", " // 0", " % 0"]
+                .iter()
+                .any(|end| detail.trim_end_matches(".0").ends_with(end))
 }
 
 #[cfg(test)]

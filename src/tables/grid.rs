@@ -4,7 +4,7 @@ use super::facts::{self, Files, Phase};
 use super::histograms::Histograms;
 use super::repeats::{Combined, combine};
 use super::select::{Orders, Run, cells_of};
-use super::value::{Value1, evaluate_values, mentioned};
+use super::value::{Outcome, evaluate_values, mentioned};
 use super::{Table, TablesError};
 use crate::results::cells;
 use crate::results::read::{RepeatRule, Results, TablePlan};
@@ -150,7 +150,7 @@ impl Maker<'_> {
     }
 
     /// What each run gives for each value, by window; one reading of all together where they are merged.
-    fn readings(&mut self, usable: &[&Run<'_>]) -> BTreeMap<u64, Vec<Vec<Value1>>> {
+    fn readings(&mut self, usable: &[&Run<'_>]) -> BTreeMap<u64, Vec<Vec<Outcome>>> {
         let mut by_window: BTreeMap<u64, Vec<(usize, Vec<Phase>)>> = BTreeMap::new();
         for (at, run) in usable.iter().enumerate() {
             for (window, phases) in self.phases_of(run) {
@@ -257,7 +257,7 @@ fn about_runs(runs: &[Run<'_>], usable: &[&Run<'_>]) -> Vec<String> {
 }
 
 fn combine_readings(
-    readings: &[Vec<Value1>],
+    readings: &[Vec<Outcome>],
     definition: &TablePlan,
 ) -> (Vec<Combined>, Vec<String>) {
     let mut notes = Vec::new();

@@ -40,10 +40,6 @@ impl Histograms {
         }
     }
 
-    pub fn unwanted() -> Histograms {
-        Histograms::new(false)
-    }
-
     /// The latencies of successes of all sources together; None where they are not wanted or not there.
     pub fn merged(&mut self, sources: &[Source]) -> Option<Latencies> {
         if !self.wanted || sources.is_empty() {

@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn beside_each_other_rates_add_up_and_the_longest_time_counts() {
-        let histograms = &mut Histograms::unwanted();
+        let histograms = &mut Histograms::new(false);
         let merged = merge(&pair((1, 1), ("read", "write")), How::Beside, histograms).cells;
         assert_eq!(merged["operations"], json!(200));
         assert_eq!(merged["success_percent"], json!(80.0));
@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn what_belongs_to_a_group_counts_once_in_a_mix() {
-        let histograms = &mut Histograms::unwanted();
+        let histograms = &mut Histograms::new(false);
         let merged = merge(&pair((1, 1), ("", "")), How::Beside, histograms).cells;
         assert_eq!(merged["threads"], json!(4));
         assert_eq!(merged["endpoints"], json!("a:1=10 b:2=5"));
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn after_one_another_rates_are_those_of_the_time_together() {
-        let histograms = &mut Histograms::unwanted();
+        let histograms = &mut Histograms::new(false);
         let merged = merge(&pair((1, 3), ("", "")), How::After, histograms).cells;
         assert_eq!(merged["throughput_per_second"], json!(40.0));
         assert_eq!(merged["passes"], json!(4));

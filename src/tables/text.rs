@@ -4,7 +4,7 @@ use super::Table;
 use crate::results::cells;
 use serde_json::Value;
 
-/// The table with its name above; numbers to the right, columns in which no row has anything left out.
+/// The table with its name above and numbers to the right. Columns without a single filled cell are not shown.
 pub fn print(table: &Table) -> String {
     let filled: Vec<usize> = (0..table.header.len())
         .filter(|&at| table.rows.iter().any(|row| !shown(&row[at]).is_empty()))
@@ -62,12 +62,36 @@ fn shown(value: &Value) -> String {
 }
 
 fn four_digits(number: f64) -> String {
-    let decimals = match number.abs() {
-        n if n >= 1000.0 || n == 0.0 => 0,
-        n if n >= 100.0 => 1,
-        n if n >= 10.0 => 2,
-        n if n >= 1.0 => 3,
-        n => 4 - (n.log10().floor() as i32 + 1).min(0).max(-9) + 0,
+    let whole_digits = match number.abs() {
+        0.0 => 4,
+        n => n.log10().floor() as i32 + 1,
     };
-    format!("{number:.*}", decimals.max(0) as usize)
+    let decimals = (4 - whole_digits).clamp(0, 12) as usize;
+    format!("{number:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn people_see_four_digits_and_no_empty_columns() {
+        let table = Table {
+            name: "seconds".into(),
+            header: ["target", "s", "notes"].map(str::to_owned).to_vec(),
+            rows: vec![
+                vec![json!("redis"), json!(1.23456), json!("")],
+                vec![json!("sqlite"), Value::Null, Value::Null],
+                vec![json!("redb"), json!(12345.6), Value::Null],
+                vec![json!("fjall"), json!(0.00012345), Value::Null],
+            ],
+            notes: vec!["a log is damaged".into()],
+        };
+        assert_eq!(
+            print(&table),
+            "seconds\n  target          s\n  ------  ---------\n  redis       1.235\n  sqlite\n  \
+             redb        12346\n  fjall   0.0001234\n  note: a log is damaged\n"
+        );
+    }
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
 /// A value, or the reason why there is none.
-pub type Value1 = Result<Value, String>;
+pub type Outcome = Result<Value, String>;
 
 /// First parts of all paths in a table's values: the phases that it reads are among them.
 pub fn mentioned(definition: &TablePlan) -> BTreeSet<String> {
@@ -28,7 +28,7 @@ pub fn evaluate_values(
     definition: &TablePlan,
     run: &Run<'_>,
     phases: Map<String, Value>,
-) -> Vec<Value1> {
+) -> Vec<Outcome> {
     let mut names = run.names();
     names.extend(phases);
     let names = Value::Object(names);
