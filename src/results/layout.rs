@@ -169,14 +169,14 @@ pub fn run_id(plan: &Plan, run: usize) -> String {
     format!("{}#{}", point.join(","), run.repeat)
 }
 
-/// Values that are plain words stand as they are; any other as a JSON string, so that commas and spaces do no harm.
+/// Values that are plain words stand as they are; any other in quotes, so that commas and spaces do no harm.
 fn quoted(value: &Value) -> String {
     let text = super::cells::value(value);
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '+');
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     if !text.is_empty() && text.chars().all(plain) {
         text
     } else {
-        Value::String(text).to_string()
+        format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
     }
 }
 

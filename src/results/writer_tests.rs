@@ -242,8 +242,11 @@ fn a_writer_killed_at_any_moment_is_resumed_without_a_gap() {
             .unwrap();
         let mut lines =
             std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
-        assert!(lines.any(|line| line.unwrap().contains("begins")));
-        std::thread::sleep(std::time::Duration::from_micros(2500 * round));
+        // In the first, second or third run that it begins, a little later each time.
+        for _ in 0..=round % 3 {
+            assert!(lines.any(|line| line.unwrap().contains("begins")));
+        }
+        std::thread::sleep(std::time::Duration::from_micros(700 * round));
         child.kill().unwrap();
         child.wait().unwrap();
 
@@ -266,7 +269,7 @@ fn a_writer_killed_at_any_moment_is_resumed_without_a_gap() {
             );
         }
     }
-    assert!(finished > 5, "{finished}");
+    assert!(finished >= 19, "{finished}");
 }
 
 #[test]
