@@ -204,11 +204,6 @@ impl RunWriter<'_, '_> {
         self.results.hide(secrets);
     }
 
-    /// See `ResultsWriter::hide`.
-    pub fn hide(&mut self, secrets: impl IntoIterator<Item = String>) {
-        self.results.hide(secrets);
-    }
-
     /// A window of the phase that is running: rows of windows.csv, and its histograms for later.
     pub fn window(&mut self, phase: &PhasePlan, window: &WindowRecord) -> Result<(), ResultsError> {
         for measures in &window.operations {
