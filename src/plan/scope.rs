@@ -300,13 +300,13 @@ impl<'s> Scope<'s> {
             return self.defer(text, span, names, at, out);
         }
         self.evaluations += 1;
-        let directory = self
-            .sources
-            .find(span)
+        let source = self.sources.find(span);
+        let directory = source
+            .filter(|_| scan.names.contains("file"))
             .map(|source| source.directory.clone());
         let value = self
             .engine
-            .evaluate(text, &names, directory)
+            .evaluate(text, names, directory)
             .and_then(|value| {
                 let json = template::to_json(&value);
                 json.and_then(|json| json_to_node(json, span))
