@@ -525,3 +525,31 @@ fn a_plan_is_described_for_people() {
     }
     assert_eq!(plan::describe::run_ids(&made.plan).lines().count(), 10);
 }
+
+/// Large, so that it is asked for: `cargo test --release --test plan -- --ignored --nocapture`.
+#[test]
+#[ignore = "a measurement"]
+fn a_plan_of_100_000_runs_takes_two_seconds() {
+    let text = KVS
+        .replace(
+            "[sweep]\n",
+            "[sweep]\nsize = { from = 1, to = 20 }\ntimeout = { from = 1, to = 20 }\na = { from = 1, to = 25 }\n",
+        )
+        .replace("size = \"1KiB\"", "size = \"{{ size * 100 }}\"")
+        .replace("verify = true", "verify = true\ntimeout = \"{{ timeout }}s\"")
+        .replace(
+            "rows = [\"target\"",
+            "rows = [\"size\", \"timeout\", \"a\", \"target\"",
+        );
+    let started = std::time::Instant::now();
+    let made = make_with(&text, &Overrides::default(), &[]).expect("a plan");
+    println!(
+        "{} runs, {} shapes, {} evaluations: {:?}",
+        made.plan.runs.len(),
+        made.plan.shapes.len(),
+        made.evaluations,
+        started.elapsed()
+    );
+    assert_eq!(made.plan.runs.len(), 100_000);
+    assert!(started.elapsed().as_secs_f64() < 4.0);
+}

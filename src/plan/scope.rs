@@ -213,7 +213,10 @@ impl<'s> Scope<'s> {
     /// Evaluates all templates under a node. None where one has no value; that is reported.
     pub fn evaluate(&mut self, node: &Node, stage: Stage, at: At<'_>) -> Option<Evaluation> {
         let mut evaluation = Evaluation {
-            node: node.clone(),
+            node: Node {
+                span: node.span,
+                value: TreeValue::Bool(false),
+            },
             deferred: HashMap::new(),
             asked: Vec::new(),
         };
