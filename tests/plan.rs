@@ -110,7 +110,6 @@ fn runs_are_points_times_repeats_without_those_excluded() {
         ]
     );
     assert_eq!(plan.shapes.len(), 5, "repeats share their shape");
-    assert_eq!(plan.slug(&plan.runs[0]), "target-redis_threads-1_1");
 }
 
 #[test]
@@ -263,13 +262,8 @@ fn every_scenario_of_the_repository_has_a_plan() {
                 panic!("{}", diag::render(&loaded.sources, &faults, false))
             });
             assert!(!made.plan.runs.is_empty(), "{}", path.display());
-            let slugs: std::collections::BTreeSet<String> = made
-                .plan
-                .runs
-                .iter()
-                .map(|run| made.plan.slug(run))
-                .collect();
-            assert_eq!(slugs.len(), made.plan.runs.len(), "{}", path.display());
+            let ids: std::collections::BTreeSet<String> = ids(&made.plan).into_iter().collect();
+            assert_eq!(ids.len(), made.plan.runs.len(), "{}", path.display());
             let text = plan::describe::describe(&made);
             assert!(text.contains(&made.plan.hash), "{text}");
             plans += 1;
@@ -530,4 +524,32 @@ fn a_plan_is_described_for_people() {
         assert!(set.contains(cell), "no `{cell}` in {set}");
     }
     assert_eq!(plan::describe::run_ids(&made.plan).lines().count(), 10);
+}
+
+/// Large, so that it is asked for: `cargo test --release --test plan -- --ignored --nocapture`.
+#[test]
+#[ignore = "a measurement"]
+fn a_plan_of_100_000_runs_takes_two_seconds() {
+    let text = KVS
+        .replace(
+            "[sweep]\n",
+            "[sweep]\nsize = { from = 1, to = 20 }\ntimeout = { from = 1, to = 20 }\na = { from = 1, to = 25 }\n",
+        )
+        .replace("size = \"1KiB\"", "size = \"{{ size * 100 }}\"")
+        .replace("verify = true", "verify = true\ntimeout = \"{{ timeout }}s\"")
+        .replace(
+            "rows = [\"target\"",
+            "rows = [\"size\", \"timeout\", \"a\", \"target\"",
+        );
+    let started = std::time::Instant::now();
+    let made = make_with(&text, &Overrides::default(), &[]).expect("a plan");
+    println!(
+        "{} runs, {} shapes, {} evaluations: {:?}",
+        made.plan.runs.len(),
+        made.plan.shapes.len(),
+        made.evaluations,
+        started.elapsed()
+    );
+    assert_eq!(made.plan.runs.len(), 100_000);
+    assert!(started.elapsed().as_secs_f64() < 4.0);
 }

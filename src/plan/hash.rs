@@ -8,7 +8,7 @@ use super::{Estimate, PhasePlan, Plan, ScenarioInfo};
 use crate::workload::spec::Content;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::sync::Arc;
 
 /// Hex.
@@ -29,9 +29,11 @@ pub fn hash(plan: &Plan) -> String {
         shape.vars = 0;
     }
     file.phases = file.phases.iter().map(without_places).collect();
-    let mut writer = Hashing(Sha256::new());
+    // The JSON comes in pieces of a few bytes, which are dear to hash one by one.
+    let mut writer = BufWriter::with_capacity(64 * 1024, Hashing(Sha256::new()));
     serde_json::to_writer(&mut writer, &file).expect("a plan can be written as JSON");
-    super::extract::hex(&writer.0.finalize())
+    writer.flush().expect("hashing does not fail");
+    super::extract::hex(&writer.get_ref().0.clone().finalize())
 }
 
 fn without_places(phase: &Arc<PhasePlan>) -> Arc<PhasePlan> {

@@ -1,43 +1,14 @@
-//! Names of runs: ids made of axis values, and slugs of them for file names.
+//! Names of runs: ids made of axis values.
 //!
 //! An id does not depend on the position of the run, so it stays when the sweep grows.
 
 use super::{Axis, Plan, RunPlan};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
-
-/// Longest slug, in bytes; file names add an ending.
-const LONGEST_SLUG: usize = 150;
 
 impl Plan {
-    /// `target=redis,threads=4#2`; without a sweep `run#2`. A value with other characters than `[A-Za-z0-9._-]` is quoted.
+    /// `target=redis,threads=4#2`; without a sweep `#2`. A value with other characters than `[A-Za-z0-9._-]` is quoted.
     pub fn run_id(&self, run: &RunPlan) -> String {
         run_id(&self.axes, &run.point, run.repeat)
-    }
-
-    /// A file name without ending, unique in the plan: `target-redis_threads-4_2`.
-    pub fn slug(&self, run: &RunPlan) -> String {
-        let id = self.run_id(run);
-        let plain = id.replace(['=', '#'], "-").replace(',', "_");
-        let plain = match plain.rsplit_once('-') {
-            Some((point, repeat)) => format!("{point}_{repeat}"),
-            None => plain,
-        };
-        let kept: String = plain
-            .chars()
-            .map(|c| if is_plain(c) { c } else { '-' })
-            .take(LONGEST_SLUG)
-            .collect();
-        // Characters that were lost could make two ids alike: the hash of the id tells them apart. So could values that
-        // hold the signs between the parts.
-        let ambiguous =
-            self.axes.iter().zip(&run.point).any(|(axis, index)| {
-                value_text(&axis.values[*index as usize]).contains(['-', '_'])
-            }) && self.axes.len() > 1;
-        match kept == plain && !ambiguous {
-            true => kept,
-            false => format!("{kept}-{}", short_hash(&id)),
-        }
     }
 
     /// The value of an axis in a run.
@@ -50,7 +21,7 @@ impl Plan {
 /// See `Plan::run_id`.
 pub fn run_id(axes: &[Axis], point: &[u32], repeat: u32) -> String {
     match axes.is_empty() {
-        true => format!("run#{repeat}"),
+        true => format!("#{repeat}"),
         false => format!("{}#{repeat}", point_text(axes, point, u64::MAX)),
     }
 }
@@ -90,14 +61,6 @@ fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-')
 }
 
-fn short_hash(text: &str) -> String {
-    let digest = Sha256::digest(text.as_bytes());
-    digest[..4]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,7 +85,7 @@ mod tests {
             run_id(&axes(), &[3, 2], 1),
             "target=\"say \\\"x\\\"\",threads=true#1"
         );
-        assert_eq!(run_id(&[], &[], 3), "run#3");
+        assert_eq!(run_id(&[], &[], 3), "#3");
         assert_eq!(point_text(&axes(), &[0, 0], 0b10), "threads=4");
     }
 }

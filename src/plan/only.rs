@@ -22,7 +22,7 @@ impl Filter {
         let mut wanted = Vec::new();
         for part in split_outside_quotes(points, ',') {
             let part = part.trim();
-            if part.is_empty() || (part == "run" && axes.is_empty()) {
+            if part.is_empty() {
                 continue;
             }
             wanted.push(parse_part(part, axes)?);

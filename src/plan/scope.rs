@@ -213,7 +213,10 @@ impl<'s> Scope<'s> {
     /// Evaluates all templates under a node. None where one has no value; that is reported.
     pub fn evaluate(&mut self, node: &Node, stage: Stage, at: At<'_>) -> Option<Evaluation> {
         let mut evaluation = Evaluation {
-            node: node.clone(),
+            node: Node {
+                span: node.span,
+                value: TreeValue::Bool(false),
+            },
             deferred: HashMap::new(),
             asked: Vec::new(),
         };
@@ -300,13 +303,13 @@ impl<'s> Scope<'s> {
             return self.defer(text, span, names, at, out);
         }
         self.evaluations += 1;
-        let directory = self
-            .sources
-            .find(span)
+        let source = self.sources.find(span);
+        let directory = source
+            .filter(|_| scan.names.contains("file"))
             .map(|source| source.directory.clone());
         let value = self
             .engine
-            .evaluate(text, &names, directory)
+            .evaluate(text, names, directory)
             .and_then(|value| {
                 let json = template::to_json(&value);
                 json.and_then(|json| json_to_node(json, span))

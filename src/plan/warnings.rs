@@ -22,7 +22,10 @@ pub fn find(
             let message = format!(
                 "the endpoint \"{endpoint}\" is listed twice, so it gets twice the threads"
             );
-            warnings.push(Diagnostic::warning("double-endpoint", *span, message));
+            warn(
+                &mut warnings,
+                Diagnostic::warning("double-endpoint", *span, message),
+            );
         }
         let mut loaded: Option<&GroupPlan> = None;
         for phase in &parts.phases {
@@ -31,7 +34,8 @@ pub fn find(
                 if is_load(plan, group) && !in_sequence(group) {
                     let message = "this load chooses its keys at random: some are written more than once, others never";
                     let help = "load with `distribution = \"sequential\"`, read at random";
-                    warnings.push(
+                    warn(
+                        &mut warnings,
                         Diagnostic::warning("load-with-gaps", places.keys, message).help(help),
                     );
                 }
@@ -45,6 +49,14 @@ pub fn find(
     }
     idle_axes(scope, resolver, root, runs, &mut warnings);
     warnings.list
+}
+
+/// One warning of a kind per place: the numbers in it may differ from run to run, and then the first run's stand.
+fn warn(warnings: &mut Diagnostics, warning: Diagnostic) {
+    let mut known = warnings.list.iter();
+    if !known.any(|other| other.code == warning.code && other.span == warning.span) {
+        warnings.push(warning);
+    }
 }
 
 /// A phase by count that only writes, before others read.
@@ -70,7 +82,8 @@ fn few_keys(load: &GroupPlan, group: &GroupPlan, span: Span, warnings: &mut Diag
     let (stored, used) = (keys_of(load), keys_of(group));
     if same_keys && only_reads && used > 0 && used.saturating_mul(10) < stored {
         let message = format!("at most {used} of the {stored} loaded keys are used");
-        warnings.push(
+        warn(
+            warnings,
             Diagnostic::warning("few-keys-used", span, message)
                 .help("raise `count` or `operations`, or load fewer keys"),
         );
@@ -111,6 +124,9 @@ fn idle_axes(
             "use `{{{{ {} }}}}` somewhere; to repeat runs say `repeats`",
             axis.name
         );
-        warnings.push(Diagnostic::warning("idle-axis", span, message).help(help));
+        warn(
+            warnings,
+            Diagnostic::warning("idle-axis", span, message).help(help),
+        );
     }
 }

@@ -5,10 +5,12 @@
 
 use super::scan::{closest, find_word, scan, whole_expression};
 use minijinja::value::{Serde, Value, ValueKind};
-use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior};
-use std::collections::BTreeMap;
+use minijinja::{Environment, Error, ErrorKind, Expression, UndefinedBehavior};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 /// Values for the names of a template.
 pub type Names = BTreeMap<String, Value>;
@@ -48,9 +50,16 @@ pub(super) fn invalid(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidOperation, message.into())
 }
 
-/// Evaluates templates of the stages before a run.
+/// The environment without names, made once: filling it costs more than most templates.
+static BARE: LazyLock<Environment<'static>> = LazyLock::new(bare_environment);
+
+pub(super) fn bare() -> &'static Environment<'static> {
+    &BARE
+}
+
+/// Evaluates templates of the stages before a run; a whole expression is compiled once, however many runs evaluate it.
 pub struct Engine {
-    environment: Environment<'static>,
+    compiled: RefCell<HashMap<String, Expression<'static, 'static>>>,
 }
 
 impl Default for Engine {
@@ -62,7 +71,7 @@ impl Default for Engine {
 impl Engine {
     pub fn new() -> Engine {
         Engine {
-            environment: bare_environment(),
+            compiled: RefCell::default(),
         }
     }
 
@@ -71,14 +80,31 @@ impl Engine {
     pub fn evaluate(
         &self,
         text: &str,
-        names: &Names,
+        mut names: Names,
         directory: Option<PathBuf>,
     ) -> Result<Value, Fault> {
-        let mut names = names.clone();
         if let Some(directory) = directory {
             names.insert("file".to_owned(), file_function(directory));
         }
-        evaluate_in(&self.environment, text, names)
+        let Some(range) = whole_expression(text) else {
+            return evaluate_in(bare(), text, names);
+        };
+        let expression = &text[range.clone()];
+        let known = self.compiled.borrow().contains_key(expression);
+        if !known {
+            let compiled = bare()
+                .compile_expression_owned(expression.to_owned())
+                .map_err(|error| fault_of(&error, range.start, text))?;
+            self.compiled
+                .borrow_mut()
+                .insert(expression.to_owned(), compiled);
+        }
+        let compiled = self.compiled.borrow();
+        finish(
+            compiled[expression].eval(Value::from_pairs(names)),
+            range,
+            text,
+        )
     }
 }
 
@@ -97,8 +123,12 @@ pub(super) fn evaluate_in(
     };
     let value = environment
         .compile_expression(&text[range.clone()])
-        .and_then(|expression| expression.eval(context))
-        .map_err(|error| fault_of(&error, range.start, text))?;
+        .and_then(|expression| expression.eval(context));
+    finish(value, range, text)
+}
+
+fn finish(value: Result<Value, Error>, range: Range<usize>, text: &str) -> Result<Value, Fault> {
+    let value = value.map_err(|error| fault_of(&error, range.start, text))?;
     defined(value, &text[range.clone()]).map_err(|message| Fault {
         message,
         help: String::new(),

@@ -2,14 +2,14 @@
 //!
 //! Knows that a result may be unknown (null): what reads one has no value, and the reason is a sentence for `notes`.
 
-use super::engine::{bare_environment, evaluate_in, from_json, to_json};
+use super::engine::{bare, evaluate_in, from_json, to_json};
 use super::scan::{closest, nested_names};
 use serde_json::Value;
 
 /// Evaluates an expression (without its braces) over names that may be nested objects (`set.elapsed_seconds`).
 /// An unknown name, an unknown (null) result, a division by zero and a result without a value are errors: sentences.
 pub fn evaluate(expression: &str, names: Value) -> Result<Value, String> {
-    let environment = bare_environment();
+    let environment = bare();
     let paths = nested_names(expression).map_err(|fault| fault.message)?;
     if !chooses(expression) {
         refuse_unknown(&paths, &names)?;
@@ -20,7 +20,7 @@ pub fn evaluate(expression: &str, names: Value) -> Result<Value, String> {
     };
     let context = entries.map(|(name, value)| (name.clone(), from_json(value)));
     let text = format!("{{{{ {expression} }}}}");
-    let value = match evaluate_in(&environment, &text, context.collect()) {
+    let value = match evaluate_in(environment, &text, context.collect()) {
         Ok(value) => to_json(&value)?,
         Err(fault) => {
             refuse_unknown(&paths, &names)?;

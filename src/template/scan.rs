@@ -3,7 +3,7 @@
 //!
 //! Knows minijinja's syntax, no values.
 
-use super::engine::{Fault, bare_environment, fault_of};
+use super::engine::{Fault, bare, fault_of};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -30,7 +30,7 @@ pub fn scan(text: &str) -> Result<Scan, Fault> {
             range: Some(range),
         });
     }
-    let environment = bare_environment();
+    let environment = bare();
     let whole = whole_expression(text);
     let names = match &whole {
         Some(range) => environment
@@ -59,7 +59,7 @@ pub fn nested_names(expression: &str) -> Result<BTreeSet<String>, Fault> {
 }
 
 fn names_at(expression: &str, nested: bool) -> Result<BTreeSet<String>, Fault> {
-    let environment = bare_environment();
+    let environment = bare();
     let compiled = environment
         .compile_expression(expression)
         .map_err(|error| fault_of(&error, 0, expression))?;
