@@ -8,6 +8,8 @@ pub const DRIVERS: &[DriverEntry] = &[
     DriverEntry::of::<crate::driver::null::Null>(),
     #[cfg(feature = "redis")]
     DriverEntry::of::<crate::driver::redis::Redis>(),
+    #[cfg(feature = "memcached")]
+    DriverEntry::of::<crate::driver::memcached::Memcached>(),
     #[cfg(feature = "redb")]
     DriverEntry::of::<crate::driver::redb::Redb>(),
     #[cfg(feature = "sqlite")]
