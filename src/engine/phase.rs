@@ -20,6 +20,9 @@ use std::time::{Duration, Instant};
 /// From the order to the common start: long enough for every worker to have read the order.
 const LEAD: Duration = Duration::from_millis(5);
 
+/// How often the coordinator looks at the world: ctrl-C, dead servers, the run's timeout.
+const LOOK: Duration = Duration::from_millis(100);
+
 /// Asked for by whoever must end a phase early: ctrl-C, a dead server, the run's timeout.
 #[derive(Clone, Debug, Default)]
 pub struct Stop {
@@ -259,6 +262,8 @@ struct Conductor<'a, 'b> {
     cpu: Vec<Duration>,
     turns: Latencies,
     fault: Option<String>,
+    /// When it last looked at the world.
+    looked: Instant,
 }
 
 impl<'a, 'b> Conductor<'a, 'b> {
@@ -286,6 +291,7 @@ impl<'a, 'b> Conductor<'a, 'b> {
             cpu: vec![Duration::ZERO; workers],
             turns: Latencies::new(),
             fault: None,
+            looked: Instant::now(),
         }
     }
 
@@ -317,21 +323,40 @@ impl<'a, 'b> Conductor<'a, 'b> {
         self.run.stop.asked().is_some() || self.fault.is_some()
     }
 
+    /// The next event, with a look at the world several times a second however many events come. None: all workers are gone.
+    fn hear(&mut self) -> Option<Event> {
+        loop {
+            if self.looked.elapsed() >= LOOK {
+                self.tick();
+                self.looked = Instant::now();
+            }
+            match self.heard.recv_timeout(LOOK) {
+                Ok(event) => return Some(event),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return None,
+            }
+        }
+    }
+
     fn await_open(&mut self) -> Result<(), Failure> {
         let mut open = 0;
         while open < self.workers {
-            match self.heard.recv_timeout(Duration::from_millis(100)) {
-                Ok(Event::Open { peers, .. }) => {
+            match self.hear() {
+                Some(Event::Open { peers, .. }) => {
                     self.peers.extend(peers);
                     open += 1;
                 }
-                Ok(Event::NotOpen { failure, .. }) => {
+                Some(Event::NotOpen { failure, .. }) => {
+                    // The other workers need not go on; the run has failed with this phase.
                     self.run.stop.flag.store(true, Ordering::Relaxed);
                     return Err(failure);
                 }
-                Ok(_) => {}
-                Err(RecvTimeoutError::Timeout) => self.tick(),
-                Err(RecvTimeoutError::Disconnected) => {
+                Some(Event::Lost { reason }) => {
+                    self.run.stop.flag.store(true, Ordering::Relaxed);
+                    return Err(Failure::new(ErrorClass::Client, reason));
+                }
+                Some(_) => {}
+                None => {
                     return Err(Failure::new(
                         ErrorClass::Client,
                         "a worker ended before its sessions were open",
@@ -351,6 +376,13 @@ impl<'a, 'b> Conductor<'a, 'b> {
             self.run.stop.ask("the run's timeout was over");
         }
         self.listener.tick();
+    }
+
+    /// A worker is gone by a fault of ours; the phase ends, and says so.
+    fn lose(&mut self, reason: String) {
+        self.workers -= 1;
+        self.run.stop.ask(&reason);
+        self.fault.get_or_insert(reason);
     }
 
     /// One pass from the common start to the last end.
@@ -378,19 +410,19 @@ impl<'a, 'b> Conductor<'a, 'b> {
         let mut last_end = at;
         let mut done = 0;
         while done < self.workers {
-            match self.heard.recv_timeout(Duration::from_millis(100)) {
-                Ok(Event::PassDone(report)) => {
+            match self.hear() {
+                Some(Event::PassDone(report)) => {
                     last_end = last_end.max(report.last_end);
                     self.take(stage, &report);
                     done += 1;
                 }
-                Ok(Event::Window { worker, window }) => {
+                Some(Event::Lost { reason }) => self.lose(reason),
+                Some(Event::Window { worker, window }) => {
                     let complete = self.merge.take(worker, window);
                     self.emit(complete);
                 }
-                Ok(_) => {}
-                Err(RecvTimeoutError::Timeout) => self.tick(),
-                Err(RecvTimeoutError::Disconnected) => {
+                Some(_) => {}
+                None => {
                     self.fault = Some("a worker ended early".to_owned());
                     break;
                 }
@@ -434,6 +466,7 @@ impl<'a, 'b> Conductor<'a, 'b> {
                     self.seats.extend(seats);
                     ended += 1;
                 }
+                Ok(Event::Lost { reason }) => self.lose(reason),
                 Ok(_) => {}
                 Err(_) => break,
             }
