@@ -37,7 +37,10 @@ struct Server {
 
 impl Server {
     fn start(program: &str, arguments: impl Fn(u16) -> Vec<String>) -> Option<Server> {
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).ok()?.port();
+        let port = TcpListener::bind("127.0.0.1:0")
+            .and_then(|socket| socket.local_addr())
+            .ok()?
+            .port();
         let child = Command::new("taskset")
             .args(["-c", SERVER_CPU, program])
             .args(arguments(port))
@@ -58,9 +61,20 @@ impl Server {
 
     /// CPU seconds it has used.
     fn cpu_seconds(&self) -> f64 {
-        let text = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
-        let fields: Vec<&str> = text.rsplit(')').next().unwrap_or("").split_whitespace().collect();
-        let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
+        let text =
+            std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
+        let fields: Vec<&str> = text
+            .rsplit(')')
+            .next()
+            .unwrap_or("")
+            .split_whitespace()
+            .collect();
+        let ticks = |at: usize| {
+            fields
+                .get(at)
+                .and_then(|field| field.parse::<f64>().ok())
+                .unwrap_or(0.0)
+        };
         (ticks(11) + ticks(12)) / 100.0
     }
 }
@@ -81,51 +95,103 @@ fn peer(program: &str, arguments: &[String]) -> Option<(String, f64)> {
         .stderr(Stdio::null())
         .output()
         .ok()?;
-    Some((String::from_utf8_lossy(&output.stdout).into_owned(), children_cpu() - before))
+    Some((
+        String::from_utf8_lossy(&output.stdout).into_owned(),
+        children_cpu() - before,
+    ))
 }
 
 fn children_cpu() -> f64 {
     use nix::sys::resource::{UsageWho, getrusage};
-    let Ok(usage) = getrusage(UsageWho::RUSAGE_CHILDREN) else { return 0.0 };
-    let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
+    let Ok(usage) = getrusage(UsageWho::RUSAGE_CHILDREN) else {
+        return 0.0;
+    };
+    let seconds =
+        |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
     seconds(usage.user_time()) + seconds(usage.system_time())
 }
 
 fn redis_benchmark(port: u16, operations: u64, bytes: u64, operation: &str) -> Option<Figure> {
     let arguments = [
-        "-p", &port.to_string(), "-c", &CONNECTIONS.to_string(), "-n", &operations.to_string(), "-d", &bytes.to_string(),
-        "-r", "1000", "-t", operation, "--csv",
+        "-p",
+        &port.to_string(),
+        "-c",
+        &CONNECTIONS.to_string(),
+        "-n",
+        &operations.to_string(),
+        "-d",
+        &bytes.to_string(),
+        "-r",
+        "1000",
+        "-t",
+        operation,
+        "--csv",
     ]
     .map(str::to_owned);
     let (text, cpu) = peer("redis-benchmark", &arguments)?;
     let line = text.lines().last()?;
     let per_second: f64 = line.split(',').nth(1)?.trim_matches('"').parse().ok()?;
-    Some(Figure { per_second, cpu_us: cpu * 1e6 / operations as f64 })
+    Some(Figure {
+        per_second,
+        cpu_us: cpu * 1e6 / operations as f64,
+    })
 }
 
 fn memcaslap(port: u16, operations: u64, bytes: u64, operation: &str) -> Option<Figure> {
     let share = |name: &str| if name == operation { "1.0" } else { "0.0" };
-    let text = format!("key\n32 32 1\nvalue\n{bytes} {bytes} 1\ncmd\n0 {}\n1 {}\n", share("set"), share("get"));
+    let text = format!(
+        "key\n32 32 1\nvalue\n{bytes} {bytes} 1\ncmd\n0 {}\n1 {}\n",
+        share("set"),
+        share("get")
+    );
     let file = tempfile::NamedTempFile::new().ok()?;
     std::fs::write(file.path(), text).ok()?;
     let arguments = [
-        "-s", &format!("127.0.0.1:{port}"), "-T", "1", "-c", &CONNECTIONS.to_string(), "-x", &operations.to_string(),
-        "-w", "1k", "-F", &file.path().display().to_string(),
+        "-s",
+        &format!("127.0.0.1:{port}"),
+        "-T",
+        "1",
+        "-c",
+        &CONNECTIONS.to_string(),
+        "-x",
+        &operations.to_string(),
+        "-w",
+        "1k",
+        "-F",
+        &file.path().display().to_string(),
     ]
     .map(str::to_owned);
     let (text, cpu) = peer("memcaslap", &arguments)?;
     let tps = text.lines().rev().find(|line| line.contains("TPS:"))?;
-    let per_second: f64 = tps.split("TPS:").nth(1)?.split_whitespace().next()?.parse().ok()?;
-    Some(Figure { per_second, cpu_us: cpu * 1e6 / operations as f64 })
+    let per_second: f64 = tps
+        .split("TPS:")
+        .nth(1)?
+        .split_whitespace()
+        .next()?
+        .parse()
+        .ok()?;
+    Some(Figure {
+        per_second,
+        cpu_us: cpu * 1e6 / operations as f64,
+    })
 }
 
 /// dbbench's own phase; also the share of its core that the server used.
-fn ours(driver: &dyn OpenDriver, endpoint: &common::Endpoint, phase: &PhasePlan, server: &Server) -> (Figure, f64) {
+fn ours(
+    driver: &dyn OpenDriver,
+    endpoint: &common::Endpoint,
+    phase: &PhasePlan,
+    server: &Server,
+) -> (Figure, f64) {
     let before = server.cpu_seconds();
     let record = drive(driver, endpoint, phase, &client_on(Some(CLIENT_CPU)));
     let group = &record.groups[0];
     let counts = &group.operations[0].counts;
-    assert_eq!(counts.operations, counts.succeeded, "every operation of the bench succeeds: {:?}", record.errors);
+    assert_eq!(
+        counts.operations, counts.succeeded,
+        "every operation of the bench succeeds: {:?}",
+        record.errors
+    );
     let seconds = record.measured_time.as_secs_f64();
     let figure = Figure {
         per_second: counts.operations as f64 / seconds,
@@ -138,18 +204,28 @@ fn bare_loop(port: u16, operations: u64, bytes: u64, set: bool) -> Figure {
     let work = move || {
         use nix::sched::{CpuSet, sched_setaffinity};
         let mut cpus = CpuSet::new();
-        cpus.set(CLIENT_CPU as usize).expect("the client's core is there");
+        cpus.set(CLIENT_CPU as usize)
+            .expect("the client's core is there");
         sched_setaffinity(nix::unistd::Pid::from_raw(0), &cpus).expect("the bare loop is pinned");
         let report = bare::bare(port, CONNECTIONS as usize, operations, bytes as usize, set);
         let report = report.expect("the bare loop runs");
-        Figure { per_second: report.per_second(), cpu_us: report.cpu_us() }
+        Figure {
+            per_second: report.per_second(),
+            cpu_us: report.cpu_us(),
+        }
     };
     std::thread::spawn(work).join().expect("the bare loop ends")
 }
 
 fn row(name: &str, bytes: u64, operation: &str, cells: &[(&str, f64)]) {
-    let cells: Vec<String> = cells.iter().map(|(what, value)| format!("{what} {value:.2}")).collect();
-    println!("{name:<10} {operation:<4} {bytes:>6} B   {}", cells.join("   "));
+    let cells: Vec<String> = cells
+        .iter()
+        .map(|(what, value)| format!("{what} {value:.2}"))
+        .collect();
+    println!(
+        "{name:<10} {operation:<4} {bytes:>6} B   {}",
+        cells.join("   ")
+    );
 }
 
 fn redis() {
@@ -157,7 +233,20 @@ fn redis() {
     let path = directory.path().display().to_string();
     let arguments = |port: u16| {
         let port = port.to_string();
-        ["--port", &port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", &path].map(str::to_owned).to_vec()
+        [
+            "--port",
+            &port,
+            "--bind",
+            "127.0.0.1",
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--dir",
+            &path,
+        ]
+        .map(str::to_owned)
+        .to_vec()
     };
     let Some(server) = Server::start("redis-server", arguments) else {
         return println!("redis-server is not installed: skipped");
@@ -169,24 +258,37 @@ fn redis() {
     for (bytes, operations) in [(2_560, 200_000), (41_960, 60_000)] {
         for operation in ["set", "get"] {
             let phase = kvs_phase(operation, CONNECTIONS, operations, bytes);
-            drive(&*driver, &endpoint, &kvs_phase("set", CONNECTIONS, operations, bytes), &client_on(None));
+            drive(
+                &*driver,
+                &endpoint,
+                &kvs_phase("set", CONNECTIONS, operations, bytes),
+                &client_on(None),
+            );
             let (mut throughput, mut cpu, mut bare_cpu, mut busy) = Default::default();
             rounds(|first| {
                 let mine = || ours(&*driver, &endpoint, &phase, &server);
                 let theirs = || redis_benchmark(server.port, operations, bytes, operation);
                 let ((mine, share), theirs) = both(first, mine, theirs);
                 let bare = bare_loop(server.port, operations, bytes, operation == "set");
-                add(&mut throughput, theirs.map(|theirs| mine.per_second / theirs.per_second));
+                add(
+                    &mut throughput,
+                    theirs.map(|theirs| mine.per_second / theirs.per_second),
+                );
                 add(&mut cpu, theirs.map(|theirs| mine.cpu_us / theirs.cpu_us));
                 add(&mut bare_cpu, Some(mine.cpu_us / bare.cpu_us));
                 add(&mut busy, Some(share));
             });
-            row("redis", bytes, operation, &[
-                ("throughput/redis-benchmark", throughput.value()),
-                ("CPU/redis-benchmark", cpu.value()),
-                ("CPU/bare loop", bare_cpu.value()),
-                ("server busy", busy.value()),
-            ]);
+            row(
+                "redis",
+                bytes,
+                operation,
+                &[
+                    ("throughput/redis-benchmark", throughput.value()),
+                    ("CPU/redis-benchmark", cpu.value()),
+                    ("CPU/bare loop", bare_cpu.value()),
+                    ("server busy", busy.value()),
+                ],
+            );
         }
     }
 }
@@ -194,9 +296,26 @@ fn redis() {
 fn memcached() {
     let arguments = |port: u16| {
         let port = port.to_string();
-        ["-t", "1", "-m", "1024", "-I", "2m", "-c", "1024", "-U", "0", "-u", "nobody", "-l", "127.0.0.1", "-p", &port]
-            .map(str::to_owned)
-            .to_vec()
+        [
+            "-t",
+            "1",
+            "-m",
+            "1024",
+            "-I",
+            "2m",
+            "-c",
+            "1024",
+            "-U",
+            "0",
+            "-u",
+            "nobody",
+            "-l",
+            "127.0.0.1",
+            "-p",
+            &port,
+        ]
+        .map(str::to_owned)
+        .to_vec()
     };
     let Some(server) = Server::start("memcached", arguments) else {
         return println!("memcached is not installed: skipped");
@@ -211,19 +330,32 @@ fn memcached() {
             let (mut throughput, mut cpu, mut busy) = Default::default();
             rounds(|first| {
                 // The peer's own sets may push dbbench's values out.
-                drive(&*driver, &endpoint, &kvs_phase("set", CONNECTIONS, operations, bytes), &client_on(None));
+                drive(
+                    &*driver,
+                    &endpoint,
+                    &kvs_phase("set", CONNECTIONS, operations, bytes),
+                    &client_on(None),
+                );
                 let mine = || ours(&*driver, &endpoint, &phase, &server);
                 let theirs = || memcaslap(server.port, operations, bytes, operation);
                 let ((mine, share), theirs) = both(first, mine, theirs);
-                add(&mut throughput, theirs.map(|theirs| mine.per_second / theirs.per_second));
+                add(
+                    &mut throughput,
+                    theirs.map(|theirs| mine.per_second / theirs.per_second),
+                );
                 add(&mut cpu, theirs.map(|theirs| mine.cpu_us / theirs.cpu_us));
                 add(&mut busy, Some(share));
             });
-            row("memcached", bytes, operation, &[
-                ("throughput/memcaslap", throughput.value()),
-                ("CPU/memcaslap", cpu.value()),
-                ("server busy", busy.value()),
-            ]);
+            row(
+                "memcached",
+                bytes,
+                operation,
+                &[
+                    ("throughput/memcaslap", throughput.value()),
+                    ("CPU/memcaslap", cpu.value()),
+                    ("server busy", busy.value()),
+                ],
+            );
         }
     }
 }
@@ -250,7 +382,9 @@ fn add(median: &mut Median, value: Option<f64>) {
 }
 
 fn main() {
-    let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    let filter = std::env::args()
+        .skip(1)
+        .find(|argument| !argument.starts_with('-'));
     let wanted = |name: &str| filter.as_deref().is_none_or(|filter| name.contains(filter));
     if wanted("redis") {
         redis();

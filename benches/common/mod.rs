@@ -1,7 +1,7 @@
 //! What the benches share: phases of their own making, medians.
 
-use dbbench::driver::null::Null;
 use dbbench::driver::Target;
+use dbbench::driver::null::Null;
 pub use dbbench::driver::spec::Endpoint;
 use dbbench::driver::spec::{Options, Store, Transport};
 use dbbench::engine::entry::{DriverEntry, OpenDriver};
@@ -10,7 +10,9 @@ use dbbench::measure::record::{PhaseRecord, WindowRecord};
 use dbbench::op::Verb;
 use dbbench::plan::{ClientPlan, GroupPlan, PhasePlan, Share};
 use dbbench::workload::generator::{GroupWorkload, Prepared};
-use dbbench::workload::spec::{Content, Digest, KeyDistribution, KeySpec, MixEntry, SizeSpec, ValueSpec};
+use dbbench::workload::spec::{
+    Content, Digest, KeyDistribution, KeySpec, MixEntry, SizeSpec, ValueSpec,
+};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,7 +42,13 @@ impl Listener for Deaf {
 }
 
 /// A phase by count of one operation, one group.
-fn one_group(operation: &str, threads: u32, operations: u64, keys: KeySpec, bytes: u64) -> PhasePlan {
+fn one_group(
+    operation: &str,
+    threads: u32,
+    operations: u64,
+    keys: KeySpec,
+    bytes: u64,
+) -> PhasePlan {
     PhasePlan {
         name: operation.to_owned(),
         ordinal: 0,
@@ -50,7 +58,10 @@ fn one_group(operation: &str, threads: u32, operations: u64, keys: KeySpec, byte
         at_least_ns: 0,
         groups: vec![GroupPlan {
             name: String::new(),
-            mix: vec![MixEntry { operation: operation.to_owned(), weight: 1.0 }],
+            mix: vec![MixEntry {
+                operation: operation.to_owned(),
+                weight: 1.0,
+            }],
             threads,
             operations: Some(operations),
             share: Share::Blocks,
@@ -59,7 +70,11 @@ fn one_group(operation: &str, threads: u32, operations: u64, keys: KeySpec, byte
             verify: false,
             endpoints: String::new(),
             keys,
-            values: ValueSpec { size: SizeSpec::Fixed { bytes }, content: Content::RepeatIndex, compressible: 0.0 },
+            values: ValueSpec {
+                size: SizeSpec::Fixed { bytes },
+                content: Content::RepeatIndex,
+                compressible: 0.0,
+            },
         }],
     }
 }
@@ -102,8 +117,14 @@ pub fn client_on(cpu: Option<u32>) -> ClientPlan {
 pub fn open(entry: &DriverEntry, text: &str) -> (Arc<dyn OpenDriver>, Endpoint) {
     let spec = (entry.spec)();
     let endpoint = match spec.store {
-        Store::Server { parse, .. } => parse(text).expect("the endpoint of the bench can be parsed"),
-        _ => Endpoint { text: String::new(), label: "none".to_owned(), transport: Transport::Nothing },
+        Store::Server { parse, .. } => {
+            parse(text).expect("the endpoint of the bench can be parsed")
+        }
+        _ => Endpoint {
+            text: String::new(),
+            label: "none".to_owned(),
+            transport: Transport::Nothing,
+        },
     };
     let target = Target {
         name: spec.name.to_owned(),
@@ -117,7 +138,12 @@ pub fn open(entry: &DriverEntry, text: &str) -> (Arc<dyn OpenDriver>, Endpoint) 
 }
 
 /// Runs a phase of one operation to its end.
-pub fn drive(driver: &dyn OpenDriver, endpoint: &Endpoint, phase: &PhasePlan, client: &ClientPlan) -> PhaseRecord {
+pub fn drive(
+    driver: &dyn OpenDriver,
+    endpoint: &Endpoint,
+    phase: &PhasePlan,
+    client: &ClientPlan,
+) -> PhaseRecord {
     let group = &phase.groups[0];
     let verb = Verb::built_in(&group.mix[0].operation).expect("a built-in operation");
     let workload = GroupWorkload {

@@ -47,8 +47,18 @@ impl OverrideArgs {
 
     /// As the command line said it, for the manifest.
     pub fn as_given(&self) -> Vec<String> {
-        let each = |flag: &str, values: &[String]| values.iter().map(|value| format!("{flag} {value}")).collect::<Vec<_>>();
-        let mut given = [each("--set", &self.set), each("--only", &self.only), each("--label", &self.label)].concat();
+        let each = |flag: &str, values: &[String]| {
+            values
+                .iter()
+                .map(|value| format!("{flag} {value}"))
+                .collect::<Vec<_>>()
+        };
+        let mut given = [
+            each("--set", &self.set),
+            each("--only", &self.only),
+            each("--label", &self.label),
+        ]
+        .concat();
         given.extend(self.quick.then(|| "--quick".to_owned()));
         given.extend(self.strict.then(|| "--strict".to_owned()));
         given

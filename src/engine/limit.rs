@@ -4,7 +4,7 @@
 //! it; when it fires early, it is moved to the limit of the operation in flight.
 
 use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Instant;
 use tokio::time::{Instant as TokioInstant, Sleep, sleep_until};
@@ -31,16 +31,15 @@ impl Limit {
         }
     }
 
-    /// Runs `future` to its end or until `deadline`, then drops it.
+    /// Runs `future` to its end or until `deadline`; then it must not be polled again.
     pub async fn until<T>(
         &mut self,
         deadline: Instant,
-        future: impl Future<Output = T>,
+        mut future: impl Future<Output = T> + Unpin,
     ) -> Ended<T> {
-        let mut future = pin!(future);
         let mut waited = false;
         poll_fn(|context| {
-            if let Poll::Ready(value) = future.as_mut().poll(context) {
+            if let Poll::Ready(value) = Pin::new(&mut future).poll(context) {
                 return Poll::Ready(Ended {
                     value: Some(value),
                     waited,
@@ -92,6 +91,7 @@ impl Default for Limit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::pin::pin;
     use std::time::Duration;
 
     fn run<T>(future: impl Future<Output = T>) -> T {
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn what_is_ready_at_once_arms_no_timer() {
         let mut limit = Limit::new();
-        let ended = run(limit.until(Instant::now(), async { 7 }));
+        let ended = run(limit.until(Instant::now(), pin!(async { 7 })));
         assert_eq!((ended.value, ended.waited), (Some(7), false));
         assert!(limit.sleep.is_none());
     }
@@ -116,7 +116,7 @@ mod tests {
         run(async {
             let mut limit = Limit::new();
             for milliseconds in [20, 60, 30] {
-                let quick = tokio::time::sleep(Duration::from_millis(5));
+                let quick = pin!(tokio::time::sleep(Duration::from_millis(5)));
                 let ended = limit
                     .until(Instant::now() + Duration::from_millis(milliseconds), quick)
                     .await;

@@ -10,6 +10,7 @@ use crate::measure::recorder::Recorder;
 use crate::op::{ErrorClass, Failure, Operation, Outcome, Reply};
 use crate::workload::generator::Generator;
 use crate::workload::spec::Stream;
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
 /// Pauses between attempts to reconnect grow up to this, so that a dead server is not asked a million times a second.
@@ -98,17 +99,21 @@ impl<S: Session> Seat<S> {
         };
         let (operations, replies) = (&self.operations[..batch], &mut self.replies[..batch]);
         let outcomes = &mut self.outcomes;
-        let future = async {
-            match batch {
-                1 => outcomes.push(session.execute(&operations[0], &mut replies[0]).await),
-                _ => session.execute_batch(operations, replies, outcomes).await,
+        let ended = {
+            // Pinned here, so that only a pointer to it is handed on.
+            let mut future = pin!(async {
+                match batch {
+                    1 => outcomes.push(session.execute(&operations[0], &mut replies[0]).await),
+                    _ => session.execute_batch(operations, replies, outcomes).await,
+                }
+            });
+            if self.plan.blocking {
+                future.await;
+                return false;
             }
+            let deadline = started + self.plan.timeout;
+            self.limit.until(deadline, future.as_mut()).await
         };
-        if self.plan.blocking {
-            future.await;
-            return false;
-        }
-        let ended = self.limit.until(started + self.plan.timeout, future).await;
         if ended.value.is_none() {
             self.outcomes.resize(batch, Outcome::TimedOut);
             self.session = None;

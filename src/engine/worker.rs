@@ -66,7 +66,9 @@ pub fn run<D: Driver>(driver: &D, job: WorkerJob) {
     let _ = match ended {
         Ok(Ok(())) => return,
         Ok(Err(failure)) => events.send(Event::NotOpen { worker, failure }),
-        Err(panic) => events.send(Event::Lost { reason: panic_message(&*panic) }),
+        Err(panic) => events.send(Event::Lost {
+            reason: panic_message(&*panic),
+        }),
     };
 }
 
