@@ -20,6 +20,9 @@ use std::time::{Duration, Instant};
 /// From the order to the common start: long enough for every worker to have read the order.
 const LEAD: Duration = Duration::from_millis(5);
 
+/// How often the listener is told that time goes by.
+const TICK: Duration = Duration::from_millis(100);
+
 /// Asked for by whoever must end a phase early: ctrl-C, a dead server, the run's timeout.
 #[derive(Clone, Debug, Default)]
 pub struct Stop {
@@ -259,6 +262,7 @@ struct Conductor<'a, 'b> {
     cpu: Vec<Duration>,
     turns: Latencies,
     fault: Option<String>,
+    ticked: Instant,
 }
 
 impl<'a, 'b> Conductor<'a, 'b> {
@@ -286,6 +290,7 @@ impl<'a, 'b> Conductor<'a, 'b> {
             cpu: vec![Duration::ZERO; workers],
             turns: Latencies::new(),
             fault: None,
+            ticked: Instant::now(),
         }
     }
 
@@ -302,7 +307,12 @@ impl<'a, 'b> Conductor<'a, 'b> {
         let (mut measured, mut passes, mut grid) = (Duration::ZERO, 0, None);
         loop {
             let (at, last_end) = self.pass(Stage::Measured, duration, grid);
-            measured += duration.unwrap_or(last_end - at);
+            // What was cut short was not measured to its planned end.
+            measured += match duration {
+                Some(duration) if !self.must_end() => duration,
+                Some(duration) => duration.min(last_end - at),
+                None => last_end - at,
+            };
             passes += 1;
             grid = grid.or(Some(at));
             if duration.is_some() || measured >= at_least || self.must_end() {
@@ -320,18 +330,24 @@ impl<'a, 'b> Conductor<'a, 'b> {
     fn await_open(&mut self) -> Result<(), Failure> {
         let mut open = 0;
         while open < self.workers {
-            match self.heard.recv_timeout(Duration::from_millis(100)) {
-                Ok(Event::Open { peers, .. }) => {
+            match self.hear() {
+                Some(Event::Open { peers, .. }) => {
                     self.peers.extend(peers);
                     open += 1;
                 }
-                Ok(Event::NotOpen { failure, .. }) => {
+                Some(Event::NotOpen { failure, .. }) => {
+                    let asked = self.run.stop.asked();
                     self.run.stop.flag.store(true, Ordering::Relaxed);
-                    return Err(failure);
+                    // A worker that was stopped knows less than who stopped it.
+                    return Err(match asked {
+                        Some(reason) if !reason.is_empty() => {
+                            Failure::new(ErrorClass::Client, reason)
+                        }
+                        _ => failure,
+                    });
                 }
-                Ok(_) => {}
-                Err(RecvTimeoutError::Timeout) => self.tick(),
-                Err(RecvTimeoutError::Disconnected) => {
+                Some(_) => {}
+                None => {
                     return Err(Failure::new(
                         ErrorClass::Client,
                         "a worker ended before its sessions were open",
@@ -340,6 +356,22 @@ impl<'a, 'b> Conductor<'a, 'b> {
             }
         }
         Ok(())
+    }
+
+    /// The next event; None: no worker is left. Ticks on the way, whether events come all the time or never.
+    fn hear(&mut self) -> Option<Event> {
+        loop {
+            if self.ticked.elapsed() >= TICK {
+                self.tick();
+                self.ticked = Instant::now();
+            }
+            let left = TICK.saturating_sub(self.ticked.elapsed());
+            match self.heard.recv_timeout(left) {
+                Ok(event) => return Some(event),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return None,
+            }
+        }
     }
 
     fn tick(&mut self) {
@@ -378,19 +410,20 @@ impl<'a, 'b> Conductor<'a, 'b> {
         let mut last_end = at;
         let mut done = 0;
         while done < self.workers {
-            match self.heard.recv_timeout(Duration::from_millis(100)) {
-                Ok(Event::PassDone(report)) => {
+            match self.hear() {
+                Some(Event::PassDone(report)) => {
                     last_end = last_end.max(report.last_end);
                     self.take(stage, &report);
+                    let complete = self.merge.worker_done(report.worker);
+                    self.emit(complete);
                     done += 1;
                 }
-                Ok(Event::Window { worker, window }) => {
+                Some(Event::Window { worker, window }) => {
                     let complete = self.merge.take(worker, window);
                     self.emit(complete);
                 }
-                Ok(_) => {}
-                Err(RecvTimeoutError::Timeout) => self.tick(),
-                Err(RecvTimeoutError::Disconnected) => {
+                Some(_) => {}
+                None => {
                     self.fault = Some("a worker ended early".to_owned());
                     break;
                 }
