@@ -4,6 +4,7 @@
 //! `cargo bench --bench engine`
 
 #[path = "common/mod.rs"]
+#[allow(dead_code, reason = "shared with the bench of peers")]
 mod common;
 
 use common::{Median, phase_of, run_null};
@@ -28,8 +29,8 @@ fn bare() -> f64 {
 }
 
 fn main() {
-    let one = phase_of(1, OPERATIONS, 0);
-    let sixteen = phase_of(16, OPERATIONS, 0);
+    let one = phase_of(1, OPERATIONS);
+    let sixteen = phase_of(16, OPERATIONS);
     let mut ratios = Median::default();
     let mut threads = Median::default();
     let (mut bare_ns, mut one_ns) = (Median::default(), Median::default());

@@ -1,15 +1,17 @@
 //! What the benches share: phases of their own making, medians.
 
 use dbbench::driver::null::Null;
-use dbbench::driver::spec::{Endpoint, Options, Transport};
-use dbbench::driver::{Driver, Target};
-use dbbench::engine::entry::DriverEntry;
+use dbbench::driver::Target;
+pub use dbbench::driver::spec::Endpoint;
+use dbbench::driver::spec::{Options, Store, Transport};
+use dbbench::engine::entry::{DriverEntry, OpenDriver};
 use dbbench::engine::phase::{self, Listener, PhaseRun, Stop};
-use dbbench::measure::record::WindowRecord;
+use dbbench::measure::record::{PhaseRecord, WindowRecord};
 use dbbench::op::Verb;
 use dbbench::plan::{ClientPlan, GroupPlan, PhasePlan, Share};
 use dbbench::workload::generator::{GroupWorkload, Prepared};
 use dbbench::workload::spec::{Content, Digest, KeyDistribution, KeySpec, MixEntry, SizeSpec, ValueSpec};
+use std::sync::Arc;
 use std::time::Duration;
 
 #[derive(Default)]
@@ -37,10 +39,10 @@ impl Listener for Deaf {
     }
 }
 
-/// Gets of index keys with empty values.
-pub fn phase_of(threads: u32, operations: u64, value_bytes: u64) -> PhasePlan {
+/// A phase by count of one operation, one group.
+fn one_group(operation: &str, threads: u32, operations: u64, keys: KeySpec, bytes: u64) -> PhasePlan {
     PhasePlan {
-        name: "get".to_owned(),
+        name: operation.to_owned(),
         ordinal: 0,
         measured: true,
         duration_ns: None,
@@ -48,7 +50,7 @@ pub fn phase_of(threads: u32, operations: u64, value_bytes: u64) -> PhasePlan {
         at_least_ns: 0,
         groups: vec![GroupPlan {
             name: String::new(),
-            mix: vec![MixEntry { operation: "get".to_owned(), weight: 1.0 }],
+            mix: vec![MixEntry { operation: operation.to_owned(), weight: 1.0 }],
             threads,
             operations: Some(operations),
             share: Share::Blocks,
@@ -56,62 +58,95 @@ pub fn phase_of(threads: u32, operations: u64, value_bytes: u64) -> PhasePlan {
             pipeline: 1,
             verify: false,
             endpoints: String::new(),
-            keys: KeySpec {
-                format: "%d".to_owned(),
-                digest: Digest::None,
-                count: None,
-                uses_per_key: 1,
-                distribution: KeyDistribution::Sequential,
-            },
-            values: ValueSpec {
-                size: SizeSpec::Fixed { bytes: value_bytes },
-                content: Content::RepeatIndex,
-                compressible: 0.0,
-            },
+            keys,
+            values: ValueSpec { size: SizeSpec::Fixed { bytes }, content: Content::RepeatIndex, compressible: 0.0 },
         }],
     }
 }
 
-pub fn client() -> ClientPlan {
-    ClientPlan { workers: Some(1), cpus: Vec::new(), window_ns: 1_000_000_000, connect_rate_per_second: 0.0 }
+/// Gets of index keys with empty values.
+pub fn phase_of(threads: u32, operations: u64) -> PhasePlan {
+    let keys = KeySpec {
+        format: "%d".to_owned(),
+        digest: Digest::None,
+        count: None,
+        uses_per_key: 1,
+        distribution: KeyDistribution::Sequential,
+    };
+    one_group("get", threads, operations, keys, 0)
 }
 
-/// Nanoseconds per operation of a phase on the null driver, one worker.
-pub fn run_null(phase: &PhasePlan) -> f64 {
-    let entry = DriverEntry::of::<Null>();
-    let endpoint = Endpoint { text: String::new(), label: "none".to_owned(), transport: Transport::Nothing };
+/// As the experiment kvs-* has it: MD5 keys, each ten times in a row, values of their number.
+pub fn kvs_phase(operation: &str, threads: u32, operations: u64, bytes: u64) -> PhasePlan {
+    let keys = KeySpec {
+        format: "stress-test-%010d".to_owned(),
+        digest: Digest::Md5,
+        count: Some(1_000),
+        uses_per_key: 10,
+        distribution: KeyDistribution::Sequential,
+    };
+    one_group(operation, threads, operations, keys, bytes)
+}
+
+/// One worker, pinned where a CPU is given.
+pub fn client_on(cpu: Option<u32>) -> ClientPlan {
+    ClientPlan {
+        workers: Some(1),
+        cpus: cpu.into_iter().collect(),
+        window_ns: 1_000_000_000,
+        connect_rate_per_second: 0.0,
+    }
+}
+
+/// Opens a driver on one endpoint.
+pub fn open(entry: &DriverEntry, text: &str) -> (Arc<dyn OpenDriver>, Endpoint) {
+    let spec = (entry.spec)();
+    let endpoint = match spec.store {
+        Store::Server { parse, .. } => parse(text).expect("the endpoint of the bench can be parsed"),
+        _ => Endpoint { text: String::new(), label: "none".to_owned(), transport: Transport::Nothing },
+    };
     let target = Target {
-        name: "null".to_owned(),
+        name: spec.name.to_owned(),
         endpoints: vec![endpoint.clone()],
-        options: Options::new(Null::spec().options, serde_json::Map::new()),
+        options: Options::new(spec.options, serde_json::Map::new()),
         operations: Vec::new(),
         directory: std::env::temp_dir(),
-        connect_timeout: Duration::from_secs(1),
+        connect_timeout: Duration::from_secs(5),
     };
-    let driver = (entry.open)(target).expect("the null driver opens");
+    ((entry.open)(target).expect("the driver opens"), endpoint)
+}
+
+/// Runs a phase of one operation to its end.
+pub fn drive(driver: &dyn OpenDriver, endpoint: &Endpoint, phase: &PhasePlan, client: &ClientPlan) -> PhaseRecord {
     let group = &phase.groups[0];
+    let verb = Verb::built_in(&group.mix[0].operation).expect("a built-in operation");
     let workload = GroupWorkload {
         keys: group.keys.clone(),
         values: group.values.clone(),
-        mix: vec![(Verb::Get, 1.0)],
-        verify: false,
-        keys_total: group.operations.unwrap_or(1),
+        mix: vec![(verb, 1.0)],
+        verify: group.verify,
+        keys_total: group.keys.count.or(group.operations).unwrap_or(1),
     };
     let run = PhaseRun {
         phase,
-        driver: &*driver,
-        endpoints: &[vec![endpoint]],
+        driver,
+        endpoints: &[vec![endpoint.clone()]],
         workloads: &[Prepared::new(&workload).expect("the workload is valid")],
         blocking: false,
         takes_all: false,
-        client: &client(),
-        connect_timeout: Duration::from_secs(1),
+        client,
+        connect_timeout: Duration::from_secs(5),
         seed: 1,
         repeat: 1,
         deadline: None,
         stop: &Stop::default(),
     };
-    let record = phase::run(&run, &mut Deaf).expect("the phase runs");
-    let operations: u64 = record.groups[0].operations[0].counts.operations;
-    record.measured_time.as_nanos() as f64 / operations as f64
+    phase::run(&run, &mut Deaf).expect("the phase runs")
+}
+
+/// Nanoseconds per operation of a phase on the null driver, one worker.
+pub fn run_null(phase: &PhasePlan) -> f64 {
+    let (driver, endpoint) = open(&DriverEntry::of::<Null>(), "");
+    let record = drive(&*driver, &endpoint, phase, &client_on(None));
+    record.measured_time.as_nanos() as f64 / record.groups[0].operations[0].counts.operations as f64
 }

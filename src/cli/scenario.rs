@@ -108,14 +108,23 @@ fn campaign(args: &Args, planned: &Planned, interrupted: &Arc<AtomicBool>) -> Re
     let (mut results, done) = open_results(args, planned)?;
     let directory = results.directory().path().to_owned();
     let mut progress = Progress::new();
-    let summary = run::campaign(plan, DRIVERS, &mut results, &done, interrupted, &mut progress);
+    let summary = run::campaign(
+        plan,
+        DRIVERS,
+        &mut results,
+        &done,
+        interrupted,
+        &mut progress,
+    );
     progress.finish();
     let before = match &args.resume {
         Some(_) => before(&directory, &done)?,
         None => Summary::default(),
     };
     let exit = exit_of(&summary, &before, args.overrides.strict);
-    let finished = results.finish(Timestamp::now(), exit as i32).map_err(|fault| fault.to_string());
+    let finished = results
+        .finish(Timestamp::now(), exit as i32)
+        .map_err(|fault| fault.to_string());
     if let Some(fault) = &summary.fault {
         super::tell(&format!("error: {fault}"));
     }
@@ -123,8 +132,14 @@ fn campaign(args: &Args, planned: &Planned, interrupted: &Arc<AtomicBool>) -> Re
     show_tables(&directory);
     super::tell(&closing_line(&summary, before.all(), &directory));
     if summary.interrupted {
-        let file = args.files.first().map_or(String::new(), |file| file.display().to_string());
-        super::tell(&format!("go on with: dbbench scenario {file} --resume {}", directory.display()));
+        let file = args
+            .files
+            .first()
+            .map_or(String::new(), |file| file.display().to_string());
+        super::tell(&format!(
+            "go on with: dbbench scenario {file} --resume {}",
+            directory.display()
+        ));
     }
     Ok(exit)
 }
@@ -137,7 +152,10 @@ fn check_machine(args: &Args, plan: &Plan) -> Result<(), String> {
         let target = plan.shapes.iter().find(|shape| shape.target.name == target);
         args.overrides.strict || target.is_some_and(|shape| shape.target.must_exist)
     };
-    match run::unavailable(plan).iter().find(|(target, _)| must_exist(target)) {
+    match run::unavailable(plan)
+        .iter()
+        .find(|(target, _)| must_exist(target))
+    {
         Some((target, reason)) => Err(format!("target `{target}` cannot run: {reason}")),
         None => Ok(()),
     }
@@ -146,13 +164,21 @@ fn check_machine(args: &Args, plan: &Plan) -> Result<(), String> {
 /// Bytes of memory and of disk (of the directory for temporary files) that are free.
 fn available() -> (u64, u64) {
     use procfs::Current;
-    let memory = procfs::Meminfo::current().ok().and_then(|info| info.mem_available).unwrap_or(u64::MAX);
+    let memory = procfs::Meminfo::current()
+        .ok()
+        .and_then(|info| info.mem_available)
+        .unwrap_or(u64::MAX);
     let disk = nix::sys::statvfs::statvfs(&std::env::temp_dir());
-    let disk = disk.map_or(u64::MAX, |disk| disk.blocks_available() as u64 * disk.fragment_size() as u64);
+    let disk = disk.map_or(u64::MAX, |disk| {
+        disk.blocks_available() * disk.fragment_size()
+    });
     (memory, disk)
 }
 
-fn open_results<'p>(args: &Args, planned: &'p Planned) -> Result<(ResultsWriter<'p>, HashSet<usize>), String> {
+fn open_results<'p>(
+    args: &Args,
+    planned: &'p Planned,
+) -> Result<(ResultsWriter<'p>, HashSet<usize>), String> {
     let plan = &planned.made.plan;
     let now = Timestamp::now();
     let sentence = |fault: crate::results::ResultsError| fault.to_string();
@@ -163,13 +189,26 @@ fn open_results<'p>(args: &Args, planned: &'p Planned) -> Result<(ResultsWriter<
     }
     let directory = match &args.out {
         Some(path) => RunDirectory::create_at(path),
-        None => RunDirectory::create(Path::new(crate::results::layout::ROOT), &plan.scenario.name, now),
+        None => RunDirectory::create(
+            Path::new(crate::results::layout::ROOT),
+            &plan.scenario.name,
+            now,
+        ),
     };
-    let files = planned.sources.sources.iter().map(|source| SourceFile::new(&*source.name, &*source.text));
+    let files = planned
+        .sources
+        .sources
+        .iter()
+        .map(|source| SourceFile::new(&*source.name, &*source.text));
     let mut manifest = Manifest::new(plan, files.collect(), now);
     manifest.overrides = args.overrides.as_given();
-    planned.made.warnings.iter().for_each(|warning| manifest.note(warning.message.clone()));
-    let results = ResultsWriter::open(directory.map_err(sentence)?, plan, manifest).map_err(sentence)?;
+    planned
+        .made
+        .warnings
+        .iter()
+        .for_each(|warning| manifest.note(warning.message.clone()));
+    let results =
+        ResultsWriter::open(directory.map_err(sentence)?, plan, manifest).map_err(sentence)?;
     Ok((results, HashSet::new()))
 }
 
@@ -178,7 +217,9 @@ fn show_tables(directory: &Path) {
     let made = tables::make(&[directory.to_owned()], None).map_err(|fault| fault.to_string());
     let written = made.and_then(|tables| {
         let folder = directory.join(crate::results::layout::TABLES);
-        tables::write(&tables, &folder).map(|_| tables).map_err(|fault| fault.to_string())
+        tables::write(&tables, &folder)
+            .map(|_| tables)
+            .map_err(|fault| fault.to_string())
     });
     match written {
         Ok(tables) => {
@@ -194,7 +235,11 @@ fn show_tables(directory: &Path) {
 fn before(directory: &Path, done: &HashSet<usize>) -> Result<Summary, String> {
     let results = Results::open(directory).map_err(|fault| fault.to_string())?;
     let mut before = Summary::default();
-    for (_, run) in results.runs.iter().filter(|(position, _)| done.contains(position)) {
+    for (_, run) in results
+        .runs
+        .iter()
+        .filter(|(position, _)| done.contains(position))
+    {
         before.count_named(&run.status);
     }
     Ok(before)
@@ -205,7 +250,9 @@ fn exit_of(summary: &Summary, before: &Summary, strict: bool) -> Exit {
     let bad = bad(summary) + bad(before);
     match summary {
         Summary { fault: Some(_), .. } => Exit::CouldNotRun,
-        Summary { interrupted: true, .. } => Exit::Interrupted,
+        Summary {
+            interrupted: true, ..
+        } => Exit::Interrupted,
         _ if bad > 0 => Exit::SomeFailed,
         _ if strict && summary.skipped + before.skipped > 0 => Exit::SomeFailed,
         _ if summary.valid + before.valid == 0 => Exit::CouldNotRun,
@@ -222,8 +269,18 @@ fn closing_line(summary: &Summary, done: usize, directory: &Path) -> String {
         (summary.skipped, "skipped"),
     ];
     let told = counts.iter().filter(|(count, _)| *count > 0);
-    let told: Vec<String> = told.map(|(count, what)| format!("{count} {what}")).collect();
-    let told = if told.is_empty() { "no runs".to_owned() } else { told.join(", ") };
-    let interrupted = if summary.interrupted { "; interrupted" } else { "" };
+    let told: Vec<String> = told
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    let told = if told.is_empty() {
+        "no runs".to_owned()
+    } else {
+        told.join(", ")
+    };
+    let interrupted = if summary.interrupted {
+        "; interrupted"
+    } else {
+        ""
+    };
     format!("{told}{interrupted}; results in {}", directory.display())
 }

@@ -86,6 +86,10 @@ pub enum Event {
         worker: usize,
         failure: Failure,
     },
+    /// A worker is gone by a fault of ours, and will say nothing more.
+    Lost {
+        reason: String,
+    },
     Window {
         worker: usize,
         window: WorkerWindow,

@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 /// From the order to the common start: long enough for every worker to have read the order.
 const LEAD: Duration = Duration::from_millis(5);
 
-/// How often the listener is told that time goes by.
-const TICK: Duration = Duration::from_millis(100);
+/// How often the coordinator looks at the world: ctrl-C, dead servers, the run's timeout.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Asked for by whoever must end a phase early: ctrl-C, a dead server, the run's timeout.
 #[derive(Clone, Debug, Default)]
@@ -262,7 +262,8 @@ struct Conductor<'a, 'b> {
     cpu: Vec<Duration>,
     turns: Latencies,
     fault: Option<String>,
-    ticked: Instant,
+    /// When it last looked at the world.
+    looked: Instant,
 }
 
 impl<'a, 'b> Conductor<'a, 'b> {
@@ -290,7 +291,7 @@ impl<'a, 'b> Conductor<'a, 'b> {
             cpu: vec![Duration::ZERO; workers],
             turns: Latencies::new(),
             fault: None,
-            ticked: Instant::now(),
+            looked: Instant::now(),
         }
     }
 
@@ -327,6 +328,21 @@ impl<'a, 'b> Conductor<'a, 'b> {
         self.run.stop.asked().is_some() || self.fault.is_some()
     }
 
+    /// The next event, with a look at the world several times a second however many events come. None: all workers are gone.
+    fn hear(&mut self) -> Option<Event> {
+        loop {
+            if self.looked.elapsed() >= LOOK {
+                self.tick();
+                self.looked = Instant::now();
+            }
+            match self.heard.recv_timeout(LOOK) {
+                Ok(event) => return Some(event),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return None,
+            }
+        }
+    }
+
     fn await_open(&mut self) -> Result<(), Failure> {
         let mut open = 0;
         while open < self.workers {
@@ -337,6 +353,7 @@ impl<'a, 'b> Conductor<'a, 'b> {
                 }
                 Some(Event::NotOpen { failure, .. }) => {
                     let asked = self.run.stop.asked();
+                    // The other workers need not go on; the run has failed with this phase.
                     self.run.stop.flag.store(true, Ordering::Relaxed);
                     // A worker that was stopped knows less than who stopped it.
                     return Err(match asked {
@@ -345,6 +362,10 @@ impl<'a, 'b> Conductor<'a, 'b> {
                         }
                         _ => failure,
                     });
+                }
+                Some(Event::Lost { reason }) => {
+                    self.run.stop.flag.store(true, Ordering::Relaxed);
+                    return Err(Failure::new(ErrorClass::Client, reason));
                 }
                 Some(_) => {}
                 None => {
@@ -358,22 +379,6 @@ impl<'a, 'b> Conductor<'a, 'b> {
         Ok(())
     }
 
-    /// The next event; None: no worker is left. Ticks on the way, whether events come all the time or never.
-    fn hear(&mut self) -> Option<Event> {
-        loop {
-            if self.ticked.elapsed() >= TICK {
-                self.tick();
-                self.ticked = Instant::now();
-            }
-            let left = TICK.saturating_sub(self.ticked.elapsed());
-            match self.heard.recv_timeout(left) {
-                Ok(event) => return Some(event),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return None,
-            }
-        }
-    }
-
     fn tick(&mut self) {
         if self
             .run
@@ -383,6 +388,13 @@ impl<'a, 'b> Conductor<'a, 'b> {
             self.run.stop.ask("the run's timeout was over");
         }
         self.listener.tick();
+    }
+
+    /// A worker is gone by a fault of ours; the phase ends, and says so.
+    fn lose(&mut self, reason: String) {
+        self.workers -= 1;
+        self.run.stop.ask(&reason);
+        self.fault.get_or_insert(reason);
     }
 
     /// One pass from the common start to the last end.
@@ -418,6 +430,7 @@ impl<'a, 'b> Conductor<'a, 'b> {
                     self.emit(complete);
                     done += 1;
                 }
+                Some(Event::Lost { reason }) => self.lose(reason),
                 Some(Event::Window { worker, window }) => {
                     let complete = self.merge.take(worker, window);
                     self.emit(complete);
@@ -467,6 +480,7 @@ impl<'a, 'b> Conductor<'a, 'b> {
                     self.seats.extend(seats);
                     ended += 1;
                 }
+                Ok(Event::Lost { reason }) => self.lose(reason),
                 Ok(_) => {}
                 Err(_) => break,
             }

@@ -10,6 +10,7 @@ use crate::op::{ErrorClass, Failure};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
@@ -60,10 +61,20 @@ async fn drive<W: Worker>(
 pub fn run<D: Driver>(driver: &D, job: WorkerJob) {
     let worker = job.worker;
     let events = job.events.clone();
+    // A panic in a driver must end its run, not leave the coordinator waiting.
+    let ended = catch_unwind(AssertUnwindSafe(|| work(driver, job)));
     // The coordinator may be gone already (its run was given up); then there is nobody to tell.
-    if let Err(failure) = work(driver, job) {
-        let _ = events.send(Event::NotOpen { worker, failure });
-    }
+    let _ = match ended {
+        Ok(Ok(())) => return,
+        Ok(Err(failure)) => events.send(Event::NotOpen { worker, failure }),
+        Err(panic) => events.send(Event::Lost { reason: panic_message(&*panic) }),
+    };
+}
+
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("a worker panicked: {}", text.unwrap_or("no message"))
 }
 
 fn work<D: Driver>(driver: &D, job: WorkerJob) -> Result<(), Failure> {

@@ -49,7 +49,11 @@ impl From<String> for NotUp {
 impl Fleet {
     pub fn new() -> Result<Fleet, String> {
         let guard = Guard::start(PrivateRoot::new()).map_err(|fault| fault.to_string())?;
-        Ok(Fleet { guard, stations: BTreeMap::new(), made: 0 })
+        Ok(Fleet {
+            guard,
+            stations: BTreeMap::new(),
+            made: 0,
+        })
     }
 
     /// A fresh private directory, for an embedded store.
@@ -64,7 +68,12 @@ impl Fleet {
     /// Ends the servers that do not live on into a run of this shape.
     pub fn retire_for(&mut self, shape: &Shape) {
         // One that has ended by itself is started anew, whatever its policy.
-        let ended = |station: &Station| station.running.as_ref().is_some_and(|running| running.alive().is_err());
+        let ended = |station: &Station| {
+            station
+                .running
+                .as_ref()
+                .is_some_and(|running| running.alive().is_err())
+        };
         let stays = |station: &Station| match station.plan.restart {
             _ if ended(station) => false,
             Restart::Run => false,
@@ -75,7 +84,10 @@ impl Fleet {
             .stations
             .iter()
             .filter(|(name, station)| {
-                let same_plan = shape.servers.iter().all(|plan| plan.name != **name || *plan == station.plan);
+                let same_plan = shape
+                    .servers
+                    .iter()
+                    .all(|plan| plan.name != **name || *plan == station.plan);
                 !(stays(station) && same_plan)
             })
             .map(|(name, _)| name.clone())
@@ -87,7 +99,9 @@ impl Fleet {
 
     /// Stops a server; its place stays only where its data is to be kept.
     fn retire(&mut self, name: &str) {
-        let Some(station) = self.stations.get_mut(name) else { return };
+        let Some(station) = self.stations.get_mut(name) else {
+            return;
+        };
         if let Some(running) = station.running.take() {
             stop(running);
         }
@@ -140,11 +154,14 @@ impl Fleet {
             .guard
             .private_root()
             .subdirectory(&format!("{}-{}", plan.name, self.made), user)
-            .map_err(|error| format!("server `{}`: cannot make its directory: {error}", plan.name))?;
+            .map_err(|error| {
+                format!("server `{}`: cannot make its directory: {error}", plan.name)
+            })?;
         let mut ports = BTreeMap::new();
         let mut leases = Vec::new();
         for port in &plan.ports {
-            let lease = PortLease::reserve(port.fixed).map_err(|fault| format!("server `{}`: {fault}", plan.name))?;
+            let lease = PortLease::reserve(port.fixed)
+                .map_err(|fault| format!("server `{}`: {fault}", plan.name))?;
             ports.insert(port.name.clone(), lease.port());
             leases.push(lease);
         }
@@ -173,7 +190,11 @@ impl Fleet {
     }
 
     /// Returns whether its directory was fresh.
-    fn start_one(&mut self, plan: &Arc<ServerPlan>, start: &mut Start<'_, '_>) -> Result<bool, NotUp> {
+    fn start_one(
+        &mut self,
+        plan: &Arc<ServerPlan>,
+        start: &mut Start<'_, '_>,
+    ) -> Result<bool, NotUp> {
         let Some(station) = self.stations.get_mut(&plan.name) else {
             return Err(NotUp::Fault(format!("server `{}` has no place", plan.name)));
         };
@@ -184,8 +205,12 @@ impl Fleet {
         let log = start.logs.join(format!("{}.log", plan.name));
         let spec = server_spec(plan, &station.place, start.context, &log)?;
         let (driver, ports) = (start.driver.clone(), &station.place.ports);
-        let mut driver_ready = |limit: Duration| driver_ready(driver.as_deref(), start.target, ports, limit);
-        match self.guard.start_server(&spec, &mut driver_ready, start.interrupted) {
+        let mut driver_ready =
+            |limit: Duration| driver_ready(driver.as_deref(), start.target, ports, limit);
+        match self
+            .guard
+            .start_server(&spec, &mut driver_ready, start.interrupted)
+        {
             Ok(running) => {
                 let fresh = running.was_fresh();
                 start.sampler.watch(&running);
@@ -200,7 +225,8 @@ impl Fleet {
     fn after_ready(&mut self, plan: &ServerPlan, start: &Start<'_, '_>) -> Result<(), NotUp> {
         let limit = Duration::from_nanos(plan.setup_timeout_ns);
         let place = &self.stations[&plan.name].place;
-        let named = |fault: String| NotUp::Fault(format!("server `{}`: after_ready: {fault}", plan.name));
+        let named =
+            |fault: String| NotUp::Fault(format!("server `{}`: after_ready: {fault}", plan.name));
         match &plan.after_ready {
             None => Ok(()),
             Some(AfterReady::Command(command)) => {
@@ -215,7 +241,11 @@ impl Fleet {
                 let result = self.guard.run_command(&spec, start.interrupted);
                 result.map(drop).map_err(|fault| named(fault.to_string()))
             }
-            Some(AfterReady::Statements { driver, endpoint, statements }) => {
+            Some(AfterReady::Statements {
+                driver,
+                endpoint,
+                statements,
+            }) => {
                 let endpoint = endpoint.render(start.context)?;
                 let statements = texts(statements, start.context)?;
                 run_statements(start.drivers, driver, &endpoint, &statements, limit).map_err(named)
@@ -225,7 +255,11 @@ impl Fleet {
 
     /// Samples of the servers that live on into another run come to its sampler, too.
     pub fn watch(&self, sampler: &Sampler) {
-        for running in self.stations.values().filter_map(|station| station.running.as_ref()) {
+        for running in self
+            .stations
+            .values()
+            .filter_map(|station| station.running.as_ref())
+        {
             sampler.watch(running);
         }
     }
@@ -234,7 +268,12 @@ impl Fleet {
     pub fn dead(&self, shape: &Shape) -> Option<String> {
         let station = |plan: &Arc<ServerPlan>| self.stations.get(&plan.name);
         let fault = |station: &Station| station.running.as_ref()?.alive().err();
-        shape.servers.iter().filter_map(station).find_map(fault).map(|fault| fault.to_string())
+        shape
+            .servers
+            .iter()
+            .filter_map(station)
+            .find_map(fault)
+            .map(|fault| fault.to_string())
     }
 }
 
@@ -272,7 +311,11 @@ fn driver_ready(
         Transport::Tcp { port, .. } => ports.values().any(|known| known == port),
         _ => true,
     };
-    for endpoint in target.endpoints.iter().filter(|endpoint| names_it(&endpoint.transport)) {
+    for endpoint in target
+        .endpoints
+        .iter()
+        .filter(|endpoint| names_it(&endpoint.transport))
+    {
         driver.control(endpoint)?.ready(limit)?;
     }
     Ok(())

@@ -86,7 +86,10 @@ pub fn run(
         unwritten: None,
     };
     let result = once.all();
-    let (doubts, version) = (std::mem::take(&mut once.doubts), std::mem::take(&mut once.version));
+    let (doubts, version) = (
+        std::mem::take(&mut once.doubts),
+        std::mem::take(&mut once.version),
+    );
     let unwritten = once.write_samples().err();
     once.fleet.end_run();
     once.writer.hide_in_logs();
@@ -165,7 +168,8 @@ impl<'a> Once<'a, '_, '_> {
         directory: &Path,
         context: &mut Context<'_>,
     ) -> Result<(), Fault> {
-        let resolved = target::resolve(&self.shape.target, spec, directory, context).map_err(Fault::Run);
+        let resolved =
+            target::resolve(&self.shape.target, spec, directory, context).map_err(Fault::Run);
         let started = resolved.and_then(|resolved| {
             let driver = self.start(entry, spec, &resolved, context)?;
             Ok((resolved, driver))
@@ -175,12 +179,15 @@ impl<'a> Once<'a, '_, '_> {
         let (resolved, driver) = started?;
         self.ask(spec, &*driver, &resolved)?;
         let phases = self.shape.phases.clone();
-        phases.iter().try_for_each(|phase| self.phase(spec, &*driver, &resolved, phase))
+        phases
+            .iter()
+            .try_for_each(|phase| self.phase(spec, &*driver, &resolved, phase))
     }
 
     fn entry(&self) -> Result<&'a DriverEntry, Fault> {
         let name = &self.shape.target.driver;
-        find(self.surroundings.drivers, name).ok_or_else(|| Fault::Run(format!("this build has no driver `{name}`")))
+        find(self.surroundings.drivers, name)
+            .ok_or_else(|| Fault::Run(format!("this build has no driver `{name}`")))
     }
 
     /// Servers are up and the driver is open. A driver of servers opens first, since it says when they are ready.
@@ -191,7 +198,8 @@ impl<'a> Once<'a, '_, '_> {
         resolved: &Resolved,
         context: &mut Context<'_>,
     ) -> Result<Arc<dyn OpenDriver>, Fault> {
-        let open = || (entry.open)(resolved.target.clone()).map_err(|failure| Fault::Run(failure.message));
+        let open =
+            || (entry.open)(resolved.target.clone()).map_err(|failure| Fault::Run(failure.message));
         let early = match spec.store {
             Store::Server { .. } => Some(open()?),
             _ => None,
@@ -223,15 +231,23 @@ impl<'a> Once<'a, '_, '_> {
     fn logs(&self) -> Result<PathBuf, Fault> {
         let logs = self.writer.directory().server_logs(self.writer.slug());
         if !self.shape.servers.is_empty() {
-            let unwritable = |error| Fault::Results(format!("cannot make {}: {error}", logs.display()));
+            let unwritable =
+                |error| Fault::Results(format!("cannot make {}: {error}", logs.display()));
             std::fs::create_dir_all(&logs).map_err(unwritable)?;
         }
         Ok(logs)
     }
 
     /// What the store says of itself. A store that does not answer here would not answer an operation.
-    fn ask(&mut self, spec: &DriverSpec, driver: &dyn OpenDriver, resolved: &Resolved) -> Result<(), Fault> {
-        let facts = self.answers(spec, driver, resolved).map_err(|failure| self.because(failure.message))?;
+    fn ask(
+        &mut self,
+        spec: &DriverSpec,
+        driver: &dyn OpenDriver,
+        resolved: &Resolved,
+    ) -> Result<(), Fault> {
+        let facts = self
+            .answers(spec, driver, resolved)
+            .map_err(|failure| self.because(failure.message))?;
         if doubts::durability_weaker(self.shape.target.durability, facts.durability) {
             doubts::add(&mut self.doubts, "durability_weaker");
         }
@@ -240,20 +256,29 @@ impl<'a> Once<'a, '_, '_> {
         Ok(())
     }
 
-    fn answers(&self, spec: &DriverSpec, driver: &dyn OpenDriver, resolved: &Resolved) -> Result<Facts, Failure> {
+    fn answers(
+        &self,
+        spec: &DriverSpec,
+        driver: &dyn OpenDriver,
+        resolved: &Resolved,
+    ) -> Result<Facts, Failure> {
         let mut facts = Facts::default();
         for endpoint in &resolved.target.endpoints {
             let mut control = driver.control(endpoint)?;
             control.ready(QUESTION)?;
             let trip = control.round_trip(QUESTION)?;
-            facts.round_trips.push((endpoint.label.clone(), trip.as_nanos() as u64));
+            facts
+                .round_trips
+                .push((endpoint.label.clone(), trip.as_nanos() as u64));
             if facts.version.is_empty() {
                 facts.version = control.version(QUESTION)?;
                 facts.settings = control.settings(QUESTION)?;
                 facts.durability = control.durability(QUESTION)?;
             }
         }
-        facts.durability = facts.durability.or_else(|| (spec.durability)(&resolved.target.options));
+        facts.durability = facts
+            .durability
+            .or_else(|| (spec.durability)(&resolved.target.options));
         Ok(facts)
     }
 
@@ -264,7 +289,11 @@ impl<'a> Once<'a, '_, '_> {
         resolved: &Resolved,
         phase: &PhasePlan,
     ) -> Result<(), Fault> {
-        let endpoints: Vec<_> = phase.groups.iter().map(|group| resolved.endpoints_of(group)).collect();
+        let endpoints: Vec<_> = phase
+            .groups
+            .iter()
+            .map(|group| resolved.endpoints_of(group))
+            .collect();
         let workloads = phase
             .groups
             .iter()
@@ -279,7 +308,13 @@ impl<'a> Once<'a, '_, '_> {
             endpoints: &endpoints,
             workloads: &workloads,
             blocking: spec.blocking(),
-            takes_all: matches!(spec.store, Store::Server { takes_all: true, .. }),
+            takes_all: matches!(
+                spec.store,
+                Store::Server {
+                    takes_all: true,
+                    ..
+                }
+            ),
             client: &plan.client,
             connect_timeout: Duration::from_nanos(self.shape.target.connect_timeout_ns),
             seed: plan.seed,
@@ -288,12 +323,16 @@ impl<'a> Once<'a, '_, '_> {
             stop: &stop,
         };
         let mut ear = Ear { once: self, phase };
-        let record = phase::run(&run, &mut ear).map_err(|failure| self.not_started(phase, &failure))?;
+        let record =
+            phase::run(&run, &mut ear).map_err(|failure| self.not_started(phase, &failure))?;
         self.ended(spec, phase, &record)
     }
 
     fn not_started(&self, phase: &PhasePlan, failure: &Failure) -> Fault {
-        self.because(format!("phase `{}` could not start: {}", phase.name, failure.message))
+        self.because(format!(
+            "phase `{}` could not start: {}",
+            phase.name, failure.message
+        ))
     }
 
     /// Why something failed: whoever asked it to, a server that has ended, or else what is said of it.
@@ -306,16 +345,25 @@ impl<'a> Once<'a, '_, '_> {
             match self.fleet.dead(self.shape) {
                 Some(dead) if sentence.contains(&dead) => return Fault::Run(sentence),
                 Some(dead) => return Fault::Run(format!("{sentence}; {dead}")),
-                None if self.shape.servers.is_empty() || Instant::now() >= until => return Fault::Run(sentence),
+                None if self.shape.servers.is_empty() || Instant::now() >= until => {
+                    return Fault::Run(sentence);
+                }
                 None => std::thread::sleep(Duration::from_millis(10)),
             }
         }
     }
 
-    fn ended(&mut self, spec: &DriverSpec, phase: &PhasePlan, record: &PhaseRecord) -> Result<(), Fault> {
+    fn ended(
+        &mut self,
+        spec: &DriverSpec,
+        phase: &PhasePlan,
+        record: &PhaseRecord,
+    ) -> Result<(), Fault> {
         self.sampler.sample_now();
         self.write_samples().map_err(Fault::Results)?;
-        self.writer.phase(phase, record).map_err(|fault| Fault::Results(fault.to_string()))?;
+        self.writer
+            .phase(phase, record)
+            .map_err(|fault| Fault::Results(fault.to_string()))?;
         self.watcher.phase_ended(record);
         if doubts::client_limited(&spec.store, record) {
             doubts::add(&mut self.doubts, "client_limited");
@@ -325,21 +373,29 @@ impl<'a> Once<'a, '_, '_> {
         }
         match &record.cut_short {
             _ if self.interrupted() => Err(Fault::Interrupted),
-            Some(reason) => Err(Fault::Run(format!("phase `{}` was cut short: {reason}", phase.name))),
+            Some(reason) => Err(Fault::Run(format!(
+                "phase `{}` was cut short: {reason}",
+                phase.name
+            ))),
             None => self.survived(phase, record),
         }
     }
 
     /// A server may have ended so shortly before its phase that nobody had looked yet.
     fn survived(&self, phase: &PhasePlan, record: &PhaseRecord) -> Result<(), Fault> {
-        let lost = |error: &crate::measure::record::ErrorRecord| matches!(error.class, ErrorClass::Connect | ErrorClass::Reset);
+        let lost = |error: &crate::measure::record::ErrorRecord| {
+            matches!(error.class, ErrorClass::Connect | ErrorClass::Reset)
+        };
         let until = match record.errors.iter().any(lost) && !self.shape.servers.is_empty() {
             true => Instant::now() + NEWS,
             false => Instant::now(),
         };
         loop {
             if let Some(dead) = self.fleet.dead(self.shape) {
-                return Err(Fault::Run(format!("phase `{}` lost its server: {dead}", phase.name)));
+                return Err(Fault::Run(format!(
+                    "phase `{}` lost its server: {dead}",
+                    phase.name
+                )));
             }
             if Instant::now() >= until {
                 return Ok(());
@@ -361,7 +417,9 @@ impl<'a> Once<'a, '_, '_> {
 
     fn write_samples(&mut self) -> Result<(), String> {
         for sample in self.samples.try_iter() {
-            self.writer.sample(&sample).map_err(|fault| fault.to_string())?;
+            self.writer
+                .sample(&sample)
+                .map_err(|fault| fault.to_string())?;
         }
         Ok(())
     }
@@ -376,7 +434,11 @@ struct Ear<'a, 'b, 'w, 'p> {
 impl Listener for Ear<'_, '_, '_, '_> {
     fn window(&mut self, window: &WindowRecord) -> Result<(), String> {
         self.once.watcher.window(window);
-        let written = self.once.writer.window(self.phase, window).map_err(|fault| fault.to_string());
+        let written = self
+            .once
+            .writer
+            .window(self.phase, window)
+            .map_err(|fault| fault.to_string());
         written.inspect_err(|fault| self.once.unwritten = Some(fault.clone()))
     }
 
@@ -405,16 +467,28 @@ pub fn find<'a>(drivers: &'a [DriverEntry], name: &str) -> Option<&'a DriverEntr
 }
 
 /// The workload of a group: names of operations become verbs.
-fn workload(target: &TargetPlan, phase: &PhasePlan, group: &GroupPlan) -> Result<Arc<Prepared>, String> {
+fn workload(
+    target: &TargetPlan,
+    phase: &PhasePlan,
+    group: &GroupPlan,
+) -> Result<Arc<Prepared>, String> {
     let verb = |name: &str| {
-        let own = target.operations.iter().position(|operation| operation.name == name);
+        let own = target
+            .operations
+            .iter()
+            .position(|operation| operation.name == name);
         own.map(|position| Verb::Custom(position as u16))
             .or_else(|| Verb::built_in(name))
             .ok_or_else(|| format!("phase `{}`: there is no operation `{name}`", phase.name))
     };
-    let mix = group.mix.iter().map(|entry| Ok((verb(&entry.operation)?, entry.weight)));
+    let mix = group
+        .mix
+        .iter()
+        .map(|entry| Ok((verb(&entry.operation)?, entry.weight)));
     let per_key = group.keys.uses_per_key.max(1);
-    let unlimited = group.operations.map_or(u64::MAX, |operations| operations.div_ceil(per_key));
+    let unlimited = group
+        .operations
+        .map_or(u64::MAX, |operations| operations.div_ceil(per_key));
     let workload = GroupWorkload {
         keys: group.keys.clone(),
         values: group.values.clone(),
@@ -427,4 +501,3 @@ fn workload(target: &TargetPlan, phase: &PhasePlan, group: &GroupPlan) -> Result
         own.is_some_and(|operation| operation.table.to_string().contains("$value"))
     })
 }
-
