@@ -53,6 +53,12 @@ pub fn main() -> ExitCode {
     code.into()
 }
 
+/// A line on standard error. Where nobody can read it (a full disk, a closed pipe) the work goes on all the same.
+fn tell(text: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
 /// Writes text to standard output; a reader that went away (`| head`) is no fault.
 fn print(text: &str) -> exit::Exit {
     use std::io::Write;

@@ -6,6 +6,7 @@ use super::progress::Progress;
 use crate::plan::{Plan, estimate};
 use crate::registry::DRIVERS;
 use crate::results::manifest::SourceFile;
+use crate::results::read::Results;
 use crate::results::{Manifest, ResultsWriter, RunDirectory};
 use crate::run::{self, Summary};
 use crate::tables;
@@ -42,7 +43,7 @@ pub struct Args {
 
 pub fn main(args: Args) -> Exit {
     if args.files.len() > 1 && (args.out.is_some() || args.resume.is_some()) {
-        eprintln!("error: --out and --resume go with one scenario file");
+        super::tell("error: --out and --resume go with one scenario file");
         return Exit::WrongScenario;
     }
     let specs = crate::registry::specs();
@@ -51,7 +52,7 @@ pub fn main(args: Args) -> Exit {
     for file in &args.files {
         match args.overrides.plan(file, &specs) {
             Ok(plan) => planned.push(plan),
-            Err(faults) => eprint!("{faults}"),
+            Err(faults) => super::tell(faults.trim_end()),
         }
     }
     if planned.len() < args.files.len() {
@@ -60,14 +61,16 @@ pub fn main(args: Args) -> Exit {
     let interrupted = match watch_signals() {
         Ok(interrupted) => interrupted,
         Err(error) => {
-            eprintln!("error: cannot watch for ctrl-C: {error}");
+            super::tell(&format!("error: cannot watch for ctrl-C: {error}"));
             return Exit::CouldNotRun;
         }
     };
     let mut worst = Exit::Done;
     for plan in &planned {
-        worst = worst.max(one(&args, plan, &interrupted));
-        if matches!(worst, Exit::Interrupted | Exit::CouldNotRun) {
+        let exit = one(&args, plan, &interrupted);
+        // What one scenario lacks, the next may not.
+        worst = worst.max(exit);
+        if exit == Exit::Interrupted {
             break;
         }
     }
@@ -86,11 +89,13 @@ fn watch_signals() -> std::io::Result<Arc<AtomicBool>> {
 }
 
 fn one(args: &Args, planned: &Planned, interrupted: &Arc<AtomicBool>) -> Exit {
-    eprint!("{}", planned.warnings);
+    if !planned.warnings.is_empty() {
+        super::tell(planned.warnings.trim_end());
+    }
     match campaign(args, planned, interrupted) {
         Ok(exit) => exit,
         Err(fault) => {
-            eprintln!("error: {fault}");
+            super::tell(&format!("error: {fault}"));
             Exit::CouldNotRun
         }
     }
@@ -112,25 +117,29 @@ fn campaign(args: &Args, planned: &Planned, interrupted: &Arc<AtomicBool>) -> Re
         &mut progress,
     );
     progress.finish();
-    let exit = exit_of(&summary, args.overrides.strict, done.len());
+    let before = match &args.resume {
+        Some(_) => before(&directory, &done)?,
+        None => Summary::default(),
+    };
+    let exit = exit_of(&summary, &before, args.overrides.strict);
     let finished = results
         .finish(Timestamp::now(), exit as i32)
         .map_err(|fault| fault.to_string());
     if let Some(fault) = &summary.fault {
-        eprintln!("error: {fault}");
+        super::tell(&format!("error: {fault}"));
     }
     finished?;
     show_tables(&directory);
-    eprintln!("{}", closing_line(&summary, done.len(), &directory));
+    super::tell(&closing_line(&summary, before.all(), &directory));
     if summary.interrupted {
         let file = args
             .files
             .first()
             .map_or(String::new(), |file| file.display().to_string());
-        eprintln!(
+        super::tell(&format!(
             "go on with: dbbench scenario {file} --resume {}",
             directory.display()
-        );
+        ));
     }
     Ok(exit)
 }
@@ -161,7 +170,7 @@ fn available() -> (u64, u64) {
         .unwrap_or(u64::MAX);
     let disk = nix::sys::statvfs::statvfs(&std::env::temp_dir());
     let disk = disk.map_or(u64::MAX, |disk| {
-        disk.blocks_available() as u64 * disk.fragment_size() as u64
+        disk.blocks_available() * disk.fragment_size()
     });
     (memory, disk)
 }
@@ -215,23 +224,38 @@ fn show_tables(directory: &Path) {
     match written {
         Ok(tables) => {
             for table in &tables {
-                println!("{}\n{}", table.name, tables::print(table));
+                super::print(&format!("{}\n{}\n", table.name, tables::print(table)));
             }
         }
-        Err(fault) => eprintln!("error: cannot make the tables: {fault}"),
+        Err(fault) => super::tell(&format!("error: cannot make the tables: {fault}")),
     }
 }
 
-fn exit_of(summary: &Summary, strict: bool, done: usize) -> Exit {
-    let ran = summary.valid + summary.invalid + summary.failed + done;
+/// How the runs ended that an earlier invocation had done: they count for the exit code as those of this one do.
+fn before(directory: &Path, done: &HashSet<usize>) -> Result<Summary, String> {
+    let results = Results::open(directory).map_err(|fault| fault.to_string())?;
+    let mut before = Summary::default();
+    for (_, run) in results
+        .runs
+        .iter()
+        .filter(|(position, _)| done.contains(position))
+    {
+        before.count_named(&run.status);
+    }
+    Ok(before)
+}
+
+fn exit_of(summary: &Summary, before: &Summary, strict: bool) -> Exit {
+    let bad = |summary: &Summary| summary.failed + summary.invalid;
+    let bad = bad(summary) + bad(before);
     match summary {
         Summary { fault: Some(_), .. } => Exit::CouldNotRun,
         Summary {
             interrupted: true, ..
         } => Exit::Interrupted,
-        _ if summary.failed + summary.invalid > 0 => Exit::SomeFailed,
-        _ if strict && summary.skipped > 0 => Exit::SomeFailed,
-        _ if ran == 0 => Exit::CouldNotRun,
+        _ if bad > 0 => Exit::SomeFailed,
+        _ if strict && summary.skipped + before.skipped > 0 => Exit::SomeFailed,
+        _ if summary.valid + before.valid == 0 => Exit::CouldNotRun,
         _ => Exit::Done,
     }
 }

@@ -86,7 +86,7 @@ pub enum Event {
         worker: usize,
         failure: Failure,
     },
-    /// A worker panicked; nothing more comes of it.
+    /// A worker is gone by a fault of ours, and will say nothing more.
     Lost {
         reason: String,
     },

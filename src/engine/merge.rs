@@ -10,6 +10,7 @@ use crate::measure::recorder::{Cells, RowName, WorkerWindow};
 use crate::plan::PhasePlan;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::time::{Duration, Instant};
 
 /// Totals of one (group, operation): all that started inside the measured time.
@@ -59,9 +60,7 @@ impl Merge {
 
     pub fn begin(&mut self, stage: Stage, grid: Instant, until: Option<Instant>) {
         self.origin.get_or_insert(grid);
-        if self.grid != grid {
-            self.reached.fill(None);
-        }
+        self.reached.fill(None);
         (self.stage, self.grid, self.until, self.last_end) = (stage, grid, until, grid);
     }
 
@@ -72,20 +71,32 @@ impl Merge {
                 self.totals[row].add(&cells, window.stage);
             }
             let held = match window.stage {
-                Stage::Drain => self.drain.entry(row).or_default(),
-                _ => self
-                    .open
-                    .entry(window.index)
-                    .or_default()
-                    .entry(row)
-                    .or_default(),
+                Stage::Drain => &mut self.drain,
+                _ => self.open.entry(window.index).or_default(),
             };
-            add_cells(held, &cells);
+            match held.entry(row) {
+                Entry::Vacant(place) => drop(place.insert(cells)),
+                Entry::Occupied(mut held) => add_cells(held.get_mut(), &cells),
+            }
         }
         if window.stage != Stage::Drain {
             self.reached[worker] = Some(window.index);
         }
         self.complete()
+    }
+
+    /// A worker hands over nothing more in this pass: the others do not wait for it. (A later pass may go on in the window
+    /// in which this one ends, so nothing is complete once all are done.)
+    pub fn worker_done(&mut self, worker: usize) -> Vec<WindowRecord> {
+        self.reached[worker] = Some(u64::MAX);
+        match self
+            .reached
+            .iter()
+            .all(|reached| *reached == Some(u64::MAX))
+        {
+            true => Vec::new(),
+            false => self.complete(),
+        }
     }
 
     /// Windows that no worker will add to: those before the one that the slowest worker has handed over last.
@@ -122,7 +133,11 @@ impl Merge {
             windows.push(WindowRecord {
                 start: self.since_origin(until),
                 length: self.last_end.saturating_duration_since(until),
-                stage: Stage::Drain,
+                // What a warm-up leaves in flight is no part of the figures either.
+                stage: match self.stage {
+                    Stage::Warmup => Stage::Warmup,
+                    _ => Stage::Drain,
+                },
                 operations: self.operations(drain),
             });
         }

@@ -308,7 +308,12 @@ impl<'a, 'b> Conductor<'a, 'b> {
         let (mut measured, mut passes, mut grid) = (Duration::ZERO, 0, None);
         loop {
             let (at, last_end) = self.pass(Stage::Measured, duration, grid);
-            measured += duration.unwrap_or(last_end - at);
+            // What was cut short was not measured to its planned end.
+            measured += match duration {
+                Some(duration) if !self.must_end() => duration,
+                Some(duration) => duration.min(last_end - at),
+                None => last_end - at,
+            };
             passes += 1;
             grid = grid.or(Some(at));
             if duration.is_some() || measured >= at_least || self.must_end() {
@@ -347,9 +352,16 @@ impl<'a, 'b> Conductor<'a, 'b> {
                     open += 1;
                 }
                 Some(Event::NotOpen { failure, .. }) => {
+                    let asked = self.run.stop.asked();
                     // The other workers need not go on; the run has failed with this phase.
                     self.run.stop.flag.store(true, Ordering::Relaxed);
-                    return Err(failure);
+                    // A worker that was stopped knows less than who stopped it.
+                    return Err(match asked {
+                        Some(reason) if !reason.is_empty() => {
+                            Failure::new(ErrorClass::Client, reason)
+                        }
+                        _ => failure,
+                    });
                 }
                 Some(Event::Lost { reason }) => {
                     self.run.stop.flag.store(true, Ordering::Relaxed);
@@ -414,6 +426,8 @@ impl<'a, 'b> Conductor<'a, 'b> {
                 Some(Event::PassDone(report)) => {
                     last_end = last_end.max(report.last_end);
                     self.take(stage, &report);
+                    let complete = self.merge.worker_done(report.worker);
+                    self.emit(complete);
                     done += 1;
                 }
                 Some(Event::Lost { reason }) => self.lose(reason),

@@ -3,7 +3,7 @@
 
 use super::event::{Pass, SeatPlan};
 use crate::plan::Share;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The next operation of a session.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -65,6 +65,14 @@ impl Schedule {
     #[inline]
     pub fn is_open(&self, at: Instant) -> bool {
         self.until.is_none_or(|until| at < until)
+    }
+}
+
+impl Schedule {
+    /// How much of `limit` is left to the pass.
+    pub fn left(&self, at: Instant, limit: Duration) -> Duration {
+        let left = |until: Instant| until.saturating_duration_since(at).min(limit);
+        self.until.map_or(limit, left)
     }
 }
 

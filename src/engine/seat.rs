@@ -91,6 +91,8 @@ impl<S: Session> Seat<S> {
         connect: Duration,
     ) -> bool {
         self.outcomes.clear();
+        // Here connecting is part of the operation, and within its limit.
+        let connect = connect.min(self.plan.timeout);
         if self.session.is_none() && !self.reconnect(worker, connect).await {
             return true;
         }

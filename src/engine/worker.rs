@@ -46,7 +46,8 @@ async fn drive<W: Worker>(
         let ended = Instant::now();
         seat.record(batch, started, ended, &mut recorder.borrow_mut());
         if seat.is_broken() {
-            seat.reconnect(worker, connect).await;
+            // A pass that is over waits for no connection.
+            seat.reconnect(worker, schedule.left(ended, connect)).await;
         }
         ready = if waited { 0 } else { ready + 1 };
         if ready == READY_IN_A_ROW {

@@ -103,8 +103,11 @@ impl<'p> ResultsWriter<'p> {
 
     /// Texts that must never be written: replaced by `***` in messages, reasons and the manifest.
     pub fn hide(&mut self, secrets: impl IntoIterator<Item = String>) {
-        let secrets = secrets.into_iter().filter(|secret| !secret.is_empty());
-        self.secrets.extend(secrets);
+        for secret in secrets {
+            if !secret.is_empty() && !self.secrets.contains(&secret) {
+                self.secrets.push(secret);
+            }
+        }
     }
 
     /// What is learned on the way (versions, settings, round trips) goes in here; written when the run is finished.
@@ -152,6 +155,9 @@ impl<'p> ResultsWriter<'p> {
         for file in self.files() {
             file.cut_back()?;
         }
+        if !self.secrets.is_empty() {
+            hide_in_logs(&self.directory.file(layout::SERVER_LOGS), &self.secrets);
+        }
         self.manifest.ended(ended, exit_code);
         self.save_manifest()
     }
@@ -159,6 +165,34 @@ impl<'p> ResultsWriter<'p> {
     fn hidden(&self, text: &str) -> String {
         super::manifest::hide(text, &self.secrets)
     }
+}
+
+/// Covers every secret in the logs below `path` with asterisks, in place: a server may still have its log open.
+fn hide_in_logs(path: &Path, secrets: &[String]) {
+    // A secret that the server itself wrote cannot be kept out of its log before; what cannot be read now holds nothing.
+    for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => hide_in_logs(&entry.path(), secrets),
+            Ok(kind) if kind.is_file() => drop(hide_in_log(&entry.path(), secrets)),
+            _ => {}
+        }
+    }
+}
+
+fn hide_in_log(path: &Path, secrets: &[String]) -> std::io::Result<()> {
+    use std::os::unix::fs::FileExt;
+    let text = std::fs::read(path)?;
+    for secret in secrets.iter().map(String::as_bytes) {
+        let places = text
+            .windows(secret.len())
+            .enumerate()
+            .filter(|(_, window)| *window == secret);
+        for (position, _) in places {
+            let file = File::options().write(true).open(path)?;
+            file.write_all_at(&vec![b'*'; secret.len()], position as u64)?;
+        }
+    }
+    Ok(())
 }
 
 /// The run that is being measured. Dropped without `finish`, it leaves nothing behind that counts.
@@ -180,6 +214,19 @@ struct PhaseRows {
 }
 
 impl RunWriter<'_, '_> {
+    /// The text without any secret.
+    pub fn hidden(&self, text: &str) -> String {
+        self.results.hidden(text)
+    }
+
+    /// Covers secrets in the logs of the run's servers; for when these have ended.
+    pub fn hide_in_logs(&self) {
+        if !self.results.secrets.is_empty() {
+            let logs = self.results.directory.server_logs(&self.slug);
+            hide_in_logs(&logs, &self.results.secrets);
+        }
+    }
+
     /// `target=redis,threads=4#2`.
     pub fn id(&self) -> &str {
         &self.id

@@ -67,7 +67,15 @@ impl Fleet {
 
     /// Ends the servers that do not live on into a run of this shape.
     pub fn retire_for(&mut self, shape: &Shape) {
+        // One that has ended by itself is started anew, whatever its policy.
+        let ended = |station: &Station| {
+            station
+                .running
+                .as_ref()
+                .is_some_and(|running| running.alive().is_err())
+        };
         let stays = |station: &Station| match station.plan.restart {
+            _ if ended(station) => false,
             Restart::Run => false,
             Restart::Target => station.target == shape.target.name,
             Restart::Never => true,
@@ -256,11 +264,14 @@ impl Fleet {
         }
     }
 
-    /// The first server that should run and does not, as a sentence.
-    pub fn dead(&self) -> Option<String> {
+    /// The first server of these that should run and does not, as a sentence.
+    pub fn dead(&self, shape: &Shape) -> Option<String> {
+        let station = |plan: &Arc<ServerPlan>| self.stations.get(&plan.name);
         let fault = |station: &Station| station.running.as_ref()?.alive().err();
-        self.stations
-            .values()
+        shape
+            .servers
+            .iter()
+            .filter_map(station)
             .find_map(fault)
             .map(|fault| fault.to_string())
     }

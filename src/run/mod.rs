@@ -127,7 +127,10 @@ fn one(
         None => {
             let run = &surroundings.plan.runs[position];
             match once::run(surroundings, run, fleet, &mut writer, watcher) {
-                End::Done(record) => record,
+                End::Done(mut record) => {
+                    record.reason = writer.hidden(&record.reason);
+                    record
+                }
                 End::Interrupted => return Ok(None),
                 End::Unwritable(fault) => return Err(fault),
             }
@@ -161,6 +164,24 @@ fn pause(length: Duration, interrupted: &AtomicBool) {
 }
 
 impl Summary {
+    /// Runs that have a row, whatever became of them.
+    pub fn all(&self) -> usize {
+        self.valid + self.invalid + self.failed + self.skipped
+    }
+
+    /// The same with the status as runs.csv has it.
+    pub fn count_named(&mut self, status: &str) {
+        let known = [
+            Status::Valid,
+            Status::Invalid,
+            Status::Failed,
+            Status::Skipped,
+        ];
+        if let Some(status) = known.into_iter().find(|known| known.name() == status) {
+            self.count(status);
+        }
+    }
+
     fn count(&mut self, status: Status) {
         match status {
             Status::Valid => self.valid += 1,

@@ -10,13 +10,13 @@ use crate::driver::spec::{DriverSpec, Durability, Store};
 use crate::engine::entry::{DriverEntry, OpenDriver};
 use crate::engine::phase::{self, Listener, PhaseRun, Stop};
 use crate::measure::record::{PhaseRecord, RunRecord, Sample, Stage, Status, WindowRecord};
-use crate::op::Verb;
+use crate::op::{ErrorClass, Failure, Verb};
 use crate::plan::{GroupPlan, PhasePlan, Plan, RunPlan, Shape, TargetPlan};
 use crate::results::RunWriter;
 use crate::server::Sampler;
 use crate::workload::generator::{GroupWorkload, Prepared};
 use jiff::Timestamp;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -24,6 +24,9 @@ use std::time::{Duration, Instant};
 
 /// Limit of a question to a store between phases.
 const QUESTION: Duration = Duration::from_secs(10);
+
+/// How long the end of a server may take to become known, where an operation has failed because of it.
+const NEWS: Duration = Duration::from_millis(300);
 
 /// How a run ended.
 pub enum End {
@@ -80,6 +83,7 @@ pub fn run(
         began,
         doubts: Vec::new(),
         version: String::new(),
+        unwritten: None,
     };
     let result = once.all();
     let (doubts, version) = (
@@ -88,6 +92,7 @@ pub fn run(
     );
     let unwritten = once.write_samples().err();
     once.fleet.end_run();
+    once.writer.hide_in_logs();
     let (status, reason) = match result {
         Ok(()) => (Status::Valid, String::new()),
         Err(Fault::Run(reason)) => (Status::Failed, reason),
@@ -136,6 +141,8 @@ struct Once<'a, 'w, 'p> {
     began: Instant,
     doubts: Vec<String>,
     version: String,
+    /// Why results could not be written while a phase ran.
+    unwritten: Option<String>,
 }
 
 impl<'a> Once<'a, '_, '_> {
@@ -148,18 +155,33 @@ impl<'a> Once<'a, '_, '_> {
         let directory = self.fleet.directory("store").map_err(Fault::Run)?;
         let run_directory = self.writer.directory().path().to_owned();
         let mut context = Context::new(places, &run_directory);
+        let result = self.measured(entry, spec, &directory, &mut context);
+        super::fleet::remove(&directory);
+        result
+    }
+
+    /// Everything that happens to the open driver, which is closed at the end.
+    fn measured(
+        &mut self,
+        entry: &DriverEntry,
+        spec: &'static DriverSpec,
+        directory: &Path,
+        context: &mut Context<'_>,
+    ) -> Result<(), Fault> {
         let resolved =
-            target::resolve(&self.shape.target, spec, &directory, &context).map_err(Fault::Run)?;
-        let driver = self.start(entry, spec, &resolved, &mut context)?;
+            target::resolve(&self.shape.target, spec, directory, context).map_err(Fault::Run);
+        let started = resolved.and_then(|resolved| {
+            let driver = self.start(entry, spec, &resolved, context)?;
+            Ok((resolved, driver))
+        });
+        // Before any fault is told: the last lines of a server's log may hold a secret.
         facts::write_asked(self.writer, context.asked());
+        let (resolved, driver) = started?;
         self.ask(spec, &*driver, &resolved)?;
         let phases = self.shape.phases.clone();
-        for phase in &phases {
-            self.phase(spec, &*driver, &resolved, phase)?;
-        }
-        drop(driver);
-        super::fleet::remove(&directory);
-        Ok(())
+        phases
+            .iter()
+            .try_for_each(|phase| self.phase(spec, &*driver, &resolved, phase))
     }
 
     fn entry(&self) -> Result<&'a DriverEntry, Fault> {
@@ -223,30 +245,41 @@ impl<'a> Once<'a, '_, '_> {
         driver: &dyn OpenDriver,
         resolved: &Resolved,
     ) -> Result<(), Fault> {
-        let failed = |failure: crate::op::Failure| Fault::Run(failure.message);
-        let mut facts = Facts::default();
-        for endpoint in &resolved.target.endpoints {
-            let mut control = driver.control(endpoint).map_err(failed)?;
-            control.ready(QUESTION).map_err(failed)?;
-            let trip = control.round_trip(QUESTION).map_err(failed)?;
-            facts
-                .round_trips
-                .push((endpoint.label.clone(), trip.as_nanos() as u64));
-            if facts.version.is_empty() {
-                facts.version = control.version(QUESTION).map_err(failed)?;
-                facts.settings = control.settings(QUESTION).map_err(failed)?;
-                facts.durability = control.durability(QUESTION).map_err(failed)?;
-            }
-        }
-        facts.durability = facts
-            .durability
-            .or_else(|| (spec.durability)(&resolved.target.options));
+        let facts = self
+            .answers(spec, driver, resolved)
+            .map_err(|failure| self.because(failure.message))?;
         if doubts::durability_weaker(self.shape.target.durability, facts.durability) {
             doubts::add(&mut self.doubts, "durability_weaker");
         }
         self.version.clone_from(&facts.version);
         facts::write(self.writer, &self.shape.target, spec, facts);
         Ok(())
+    }
+
+    fn answers(
+        &self,
+        spec: &DriverSpec,
+        driver: &dyn OpenDriver,
+        resolved: &Resolved,
+    ) -> Result<Facts, Failure> {
+        let mut facts = Facts::default();
+        for endpoint in &resolved.target.endpoints {
+            let mut control = driver.control(endpoint)?;
+            control.ready(QUESTION)?;
+            let trip = control.round_trip(QUESTION)?;
+            facts
+                .round_trips
+                .push((endpoint.label.clone(), trip.as_nanos() as u64));
+            if facts.version.is_empty() {
+                facts.version = control.version(QUESTION)?;
+                facts.settings = control.settings(QUESTION)?;
+                facts.durability = control.durability(QUESTION)?;
+            }
+        }
+        facts.durability = facts
+            .durability
+            .or_else(|| (spec.durability)(&resolved.target.options));
+        Ok(facts)
     }
 
     fn phase(
@@ -295,13 +328,28 @@ impl<'a> Once<'a, '_, '_> {
         self.ended(spec, phase, &record)
     }
 
-    fn not_started(&self, phase: &PhasePlan, failure: &crate::op::Failure) -> Fault {
-        match self.interrupted() {
-            true => Fault::Interrupted,
-            false => Fault::Run(format!(
-                "phase `{}` could not start: {}",
-                phase.name, failure.message
-            )),
+    fn not_started(&self, phase: &PhasePlan, failure: &Failure) -> Fault {
+        self.because(format!(
+            "phase `{}` could not start: {}",
+            phase.name, failure.message
+        ))
+    }
+
+    /// Why something failed: whoever asked it to, a server that has ended, or else what is said of it.
+    fn because(&self, sentence: String) -> Fault {
+        if self.interrupted() {
+            return Fault::Interrupted;
+        }
+        let until = Instant::now() + NEWS;
+        loop {
+            match self.fleet.dead(self.shape) {
+                Some(dead) if sentence.contains(&dead) => return Fault::Run(sentence),
+                Some(dead) => return Fault::Run(format!("{sentence}; {dead}")),
+                None if self.shape.servers.is_empty() || Instant::now() >= until => {
+                    return Fault::Run(sentence);
+                }
+                None => std::thread::sleep(Duration::from_millis(10)),
+            }
         }
     }
 
@@ -320,13 +368,39 @@ impl<'a> Once<'a, '_, '_> {
         if doubts::client_limited(&spec.store, record) {
             doubts::add(&mut self.doubts, "client_limited");
         }
+        if let Some(fault) = self.unwritten.take() {
+            return Err(Fault::Results(fault));
+        }
         match &record.cut_short {
             _ if self.interrupted() => Err(Fault::Interrupted),
             Some(reason) => Err(Fault::Run(format!(
                 "phase `{}` was cut short: {reason}",
                 phase.name
             ))),
-            None => Ok(()),
+            None => self.survived(phase, record),
+        }
+    }
+
+    /// A server may have ended so shortly before its phase that nobody had looked yet.
+    fn survived(&self, phase: &PhasePlan, record: &PhaseRecord) -> Result<(), Fault> {
+        let lost = |error: &crate::measure::record::ErrorRecord| {
+            matches!(error.class, ErrorClass::Connect | ErrorClass::Reset)
+        };
+        let until = match record.errors.iter().any(lost) && !self.shape.servers.is_empty() {
+            true => Instant::now() + NEWS,
+            false => Instant::now(),
+        };
+        loop {
+            if let Some(dead) = self.fleet.dead(self.shape) {
+                return Err(Fault::Run(format!(
+                    "phase `{}` lost its server: {dead}",
+                    phase.name
+                )));
+            }
+            if Instant::now() >= until {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(10));
         }
     }
 
@@ -360,10 +434,12 @@ struct Ear<'a, 'b, 'w, 'p> {
 impl Listener for Ear<'_, '_, '_, '_> {
     fn window(&mut self, window: &WindowRecord) -> Result<(), String> {
         self.once.watcher.window(window);
-        self.once
+        let written = self
+            .once
             .writer
             .window(self.phase, window)
-            .map_err(|fault| fault.to_string())
+            .map_err(|fault| fault.to_string());
+        written.inspect_err(|fault| self.once.unwritten = Some(fault.clone()))
     }
 
     fn started(&mut self, stage: Stage) {
@@ -375,11 +451,12 @@ impl Listener for Ear<'_, '_, '_, '_> {
         if self.once.interrupted() {
             self.once.stop.ask("interrupted");
         }
-        if let Some(dead) = self.once.fleet.dead() {
+        if let Some(dead) = self.once.fleet.dead(self.once.shape) {
             self.once.stop.ask(&dead);
         }
         if let Err(fault) = self.once.write_samples() {
             self.once.stop.ask(&fault);
+            self.once.unwritten = Some(fault);
         }
         self.once.watcher.tick();
     }

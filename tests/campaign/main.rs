@@ -1,0 +1,14 @@
+//! Whole campaigns: the real program on real servers and stores, interrupted, killed, starved of disk, refused, and what
+//! stands in its run directory afterwards. Known latencies are in `known_truth`.
+
+#[path = "../support/guarded.rs"]
+mod guarded;
+mod interrupted;
+mod kit;
+mod lines;
+mod memory;
+mod misfortune;
+mod servers;
+#[path = "../support/mod.rs"]
+mod support;
+mod texts;
