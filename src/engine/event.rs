@@ -86,6 +86,10 @@ pub enum Event {
         worker: usize,
         failure: Failure,
     },
+    /// A worker panicked; nothing more comes from it.
+    Lost {
+        reason: String,
+    },
     Window {
         worker: usize,
         window: WorkerWindow,
