@@ -498,3 +498,6 @@ impl<'a, 'b> Conductor<'a, 'b> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;
