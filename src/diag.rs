@@ -206,17 +206,14 @@ impl Diagnostics {
 
 /// The name among `known` that is meant by `wrong`, if one is near enough to be worth saying: few edits apart, or the only
 /// one that goes on from it (`zipf`, `zipfian`).
-pub fn did_you_mean<'k>(
-    wrong: &str,
-    known: impl IntoIterator<Item = &'k str> + Clone,
-) -> Option<&'k str> {
+pub fn did_you_mean<'k>(wrong: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    let known: Vec<&str> = known.into_iter().collect();
     let wrong = wrong.to_lowercase();
     let length = wrong.chars().count();
     let allowed = (length / 3).max(1).min(length.saturating_sub(1));
     let near = known
-        .clone()
-        .into_iter()
-        .map(|name| (distance(&wrong, &name.to_lowercase()), name))
+        .iter()
+        .map(|name| (distance(&wrong, &name.to_lowercase()), *name))
         .filter(|(distance, _)| *distance <= allowed)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name);

@@ -88,6 +88,30 @@ pub fn parse_rate(text: &str) -> Result<f64, String> {
     Ok(parse_number(number)? * factor / seconds)
 }
 
+/// CPU numbers of a list as taskset takes it, in its order: `0-1,3`; empty for an empty text.
+pub fn parse_cpus(text: &str) -> Result<Vec<u32>, String> {
+    /// What the kernel's masks hold.
+    const MOST: u32 = 1024;
+    let mut cpus = Vec::new();
+    let parts = text.split(',').map(str::trim);
+    for part in parts.filter(|part| !part.is_empty()) {
+        let number = |text: &str| {
+            let parsed = text.trim().parse::<u32>().ok().filter(|cpu| *cpu < MOST);
+            parsed.ok_or_else(|| format!("`{part}` is no CPU; write `0`, `1-3` or `0,2`"))
+        };
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last {
+            return Err(format!("`{part}` ends before it begins"));
+        }
+        cpus.extend(first..=last);
+    }
+    match cpus.is_empty() && !text.trim().is_empty() {
+        true => Err(format!("`{text}` names no CPU")),
+        false => Ok(cpus),
+    }
+}
+
 /// Number and unit of `40KiB`, as they stand.
 fn split(text: &str) -> (&str, &str) {
     let text = text.trim();
@@ -182,6 +206,16 @@ mod tests {
         assert!(parse_size("10").unwrap_err().contains("10B"));
         assert!(parse_size("1.5B").is_err());
         assert!(parse_rate("20k").unwrap_err().contains("/s"));
+    }
+
+    #[test]
+    fn cpus_are_read_as_taskset_takes_them() {
+        assert_eq!(parse_cpus("0-1,3"), Ok(vec![0, 1, 3]));
+        assert_eq!(parse_cpus(" 3, 1 - 2"), Ok(vec![3, 1, 2]));
+        assert_eq!(parse_cpus(""), Ok(Vec::new()));
+        for wrong in ["a", "1-", "-1", "2-1", "1024", "0-99999", ","] {
+            assert!(parse_cpus(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -2,31 +2,45 @@
 
 #[path = "conformance/client.rs"]
 mod client;
+#[path = "conformance/embedded_facts.rs"]
+mod embedded_facts;
 #[path = "conformance/facts.rs"]
 mod facts;
+#[path = "conformance/fjall.rs"]
+mod fjall;
+#[path = "conformance/inside.rs"]
+mod inside;
 #[path = "conformance/memcached.rs"]
 mod memcached;
+#[path = "conformance/null.rs"]
+mod null;
+#[path = "conformance/redb.rs"]
+mod redb;
 #[path = "conformance/redis.rs"]
 mod redis;
+#[path = "conformance/sqlite.rs"]
+mod sqlite;
 mod support;
 
-/// Makes a test of each fact.
-macro_rules! facts {
-    ($harness:ty: $($fact:ident),* $(,)?) => {
+/// Makes a test of each fact of a module.
+macro_rules! tests {
+    ($facts:ident, $harness:ty: $($fact:ident),* $(,)?) => {
         $(
             #[test]
             fn $fact() {
-                crate::facts::$fact::<$harness>();
+                crate::$facts::$fact::<$harness>();
             }
         )*
     };
 }
 
-/// `conformance!(name, Harness)` for an embedded store, `conformance!(server name, Harness)` for a server.
+/// `conformance!(name, Harness)` for an embedded store, `conformance!(server name, Harness)` for a server, and
+/// `conformance!(nothing name, Harness)` for a driver that keeps nothing.
 macro_rules! conformance {
     (server $name:ident, $harness:ty) => {
         conformance!($name, $harness, {
-            facts!($harness:
+            kept!($harness);
+            tests!(facts, $harness:
                 after_a_timeout_no_late_reply_is_read,
                 a_late_reply_belongs_to_its_own_connection,
                 a_reply_cut_off_anywhere_is_a_lost_connection,
@@ -36,31 +50,53 @@ macro_rules! conformance {
                 a_server_killed_under_an_operation_is_a_lost_connection,
                 a_refused_connection_is_a_failure_to_connect,
                 the_cold_side_keeps_to_its_limit,
-                a_reset_empties_the_store,
                 bytes_on_the_wire_are_counted,
             );
         });
     };
     ($name:ident, $harness:ty) => {
+        conformance!($name, $harness, {
+            kept!($harness);
+            tests!(embedded_facts, $harness:
+                an_operation_is_done_when_first_polled,
+                a_scan_reads_on_from_its_key_in_order,
+                bytes_of_key_and_value_are_counted,
+                only_a_plain_integer_with_a_next_one_is_incremented,
+                the_cold_side_tells_what_is_open,
+            );
+        });
+    };
+    (nothing $name:ident, $harness:ty) => {
         conformance!($name, $harness, {});
     };
     ($name:ident, $harness:ty, { $($more:tt)* }) => {
         mod $name {
-            facts!($harness:
-                a_value_is_found_overwritten_and_deleted,
+            tests!(facts, $harness:
                 empty_and_large_values_come_back_whole,
                 any_byte_may_stand_in_a_value_and_where_allowed_in_a_key,
-                a_wrong_value_is_told_from_the_right_one,
-                insert_and_update_keep_to_their_conditions,
                 increments_add_up_and_begin_at_nothing,
-                read_modify_write_reads_and_writes,
-                a_batch_answers_in_its_order,
                 a_large_batch_does_not_lock_up,
                 what_it_cannot_do_is_never_a_success,
                 fifty_sessions_do_not_mix,
+                sessions_that_count_together_lose_nothing,
             );
             $($more)*
         }
+    };
+}
+
+/// What only a store that keeps what it was given can show.
+macro_rules! kept {
+    ($harness:ty) => {
+        tests!(facts, $harness:
+            a_value_is_found_overwritten_and_deleted,
+            a_wrong_value_is_told_from_the_right_one,
+            insert_and_update_keep_to_their_conditions,
+            a_value_that_is_no_number_is_not_incremented,
+            read_modify_write_reads_and_writes,
+            a_batch_answers_in_its_order,
+            a_reset_empties_the_store,
+        );
     };
 }
 
@@ -71,3 +107,14 @@ conformance!(server memcached_text, crate::memcached::Text);
 conformance!(server memcached_multi_get, crate::memcached::Multi);
 conformance!(server memcached_meta, crate::memcached::Meta);
 conformance!(server memcached_unix, crate::memcached::Unix);
+conformance!(redb_immediate, crate::redb::Immediate);
+conformance!(redb_none, crate::redb::None);
+conformance!(sqlite_wal, crate::sqlite::Wal);
+conformance!(sqlite_delete, crate::sqlite::Delete);
+conformance!(sqlite_memory, crate::sqlite::Memory);
+conformance!(sqlite_without_rowid, crate::sqlite::WithoutRowid);
+conformance!(fjall_os, crate::fjall::Os);
+conformance!(fjall_none, crate::fjall::None);
+conformance!(fjall_fdatasync, crate::fjall::Fdatasync);
+conformance!(fjall_separate_values, crate::fjall::SeparateValues);
+conformance!(nothing null_at_once, crate::null::Null);

@@ -1,5 +1,5 @@
-//! What embedded stores have in common: errors told apart, counters kept as decimal text, and the test kit that each of
-//! them must pass.
+//! What embedded stores have in common: errors told apart, counters kept as decimal text, and the test kit for what
+//! happens to their files.
 //!
 //! Knows no store and no driver; read a driver's folder (`redb` is the shortest) for how it is used.
 

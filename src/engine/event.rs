@@ -86,7 +86,7 @@ pub enum Event {
         worker: usize,
         failure: Failure,
     },
-    /// A worker is gone by a fault of ours, and will say nothing more.
+    /// A worker panicked; nothing more comes from it.
     Lost {
         reason: String,
     },

@@ -310,3 +310,6 @@ fn joined(errors: Vec<ErrorRecord>) -> Vec<ErrorRecord> {
     }
     rows.into_values().collect()
 }
+
+#[cfg(test)]
+mod tests;

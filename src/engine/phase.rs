@@ -298,11 +298,12 @@ impl<'a, 'b> Conductor<'a, 'b> {
     fn conduct(mut self) -> Result<PhaseRecord, Failure> {
         self.await_open()?;
         let phase = self.run.phase;
+        // Windows and errors are dated from the first common start, which is the warm-up's where there is one.
+        let started_at = Timestamp::now() + LEAD;
         if phase.warmup_ns > 0 {
             let warmup = Duration::from_nanos(phase.warmup_ns);
             self.pass(Stage::Warmup, Some(warmup), None);
         }
-        let started_at = Timestamp::now();
         let duration = phase.duration_ns.map(Duration::from_nanos);
         let at_least = Duration::from_nanos(phase.at_least_ns);
         let (mut measured, mut passes, mut grid) = (Duration::ZERO, 0, None);
@@ -511,3 +512,6 @@ impl<'a, 'b> Conductor<'a, 'b> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

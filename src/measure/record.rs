@@ -175,6 +175,7 @@ pub struct WindowOperation {
 pub struct PhaseRecord {
     pub name: String,
     pub measured: bool,
+    /// The first common start, of the warm-up where there is one: windows and errors are offsets from it.
     pub started_at: Timestamp,
     /// The measured time of all passes together, warm-up and drain not in it.
     pub measured_time: Duration,

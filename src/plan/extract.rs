@@ -3,13 +3,13 @@
 
 use super::coerce;
 use super::scope::{At, Evaluation, Scope};
-use crate::diag::{Diagnostic, Diagnostics, Span};
+use crate::diag::{Diagnostic, Diagnostics, Span, did_you_mean};
 use crate::driver::spec::DriverSpec;
 use crate::rows::Row;
 use crate::scenario::check::{Place, Templates, check_table};
 use crate::scenario::read::{Reader, to_json};
 use crate::scenario::tree::{Node, Value as TreeValue};
-use crate::template::{Deferred, Text, closest};
+use crate::template::{Deferred, Text};
 use sha2::{Digest, Sha256};
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -136,7 +136,7 @@ impl<'a, 's> Extract<'a, 's> {
             return Some(driver);
         }
         let names: Vec<&str> = self.drivers.iter().map(|driver| driver.name).collect();
-        let help = match closest(name, names.iter().copied()) {
+        let help = match did_you_mean(name, names.iter().copied()) {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => format!("this build has: {}", names.join(", ")),
         };
@@ -214,29 +214,4 @@ fn hash_folder(folder: &Path, below: &str, hash: &mut Sha256) -> std::io::Result
 
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// CPU numbers of `0-1,3`. Errors are sentences.
-pub fn parse_cpus(text: &str) -> Result<Vec<u32>, String> {
-    let mut cpus = Vec::new();
-    for part in text
-        .split(',')
-        .map(str::trim)
-        .filter(|part| !part.is_empty())
-    {
-        let number = |text: &str| {
-            let parsed = text.trim().parse::<u32>().ok().filter(|cpu| *cpu < 4096);
-            parsed.ok_or_else(|| format!("`{part}` is no CPU; write `0`, `1-3` or `0,2`"))
-        };
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last) = (number(first)?, number(last)?);
-        if first > last {
-            return Err(format!("`{part}` ends before it begins"));
-        }
-        cpus.extend(first..=last);
-    }
-    match cpus.is_empty() && !text.trim().is_empty() {
-        true => Err(format!("`{text}` names no CPU")),
-        false => Ok(cpus),
-    }
 }

@@ -4,7 +4,7 @@
 
 use super::nodes::for_each_string;
 use super::scope::{Mask, REPEAT, Scope, Stage, Var, axis_names, is_run_name};
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, did_you_mean};
 use crate::scenario::tree::{Entry, Node, Table};
 use crate::template::{self, Fault, Scan};
 use std::collections::HashSet;
@@ -213,7 +213,7 @@ impl Scope<'_> {
             .chain(["seed", "repeat"])
             .chain(template::FUNCTIONS)
             .chain(template::RUN_NAMES);
-        let help = match template::closest(name, known) {
+        let help = match did_you_mean(name, known) {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => "axes stand in [sweep], values of your own in [vars]".to_owned(),
         };

@@ -4,7 +4,6 @@
 //! `hash` complete the plan.
 
 use super::expand::{Order, Point, Sweep, order_runs};
-use super::extract::parse_cpus;
 use super::only::Filter;
 use super::resolve::Resolver;
 use super::scope::{At, REPEAT, Scope, Stage};
@@ -14,10 +13,11 @@ use super::{
     Axis, ClientPlan, Outputs, PLAN_FORMAT, Plan, RunPlan, ScenarioInfo, hash, restart, tables,
     warnings,
 };
-use crate::diag::{Diagnostic, Diagnostics, SourceMap, Span};
+use crate::diag::{Diagnostic, Diagnostics, SourceMap, Span, did_you_mean};
 use crate::driver::spec::DriverSpec;
 use crate::scenario::read::{Reader, to_json};
 use crate::scenario::tree::{Node, Table};
+use crate::units;
 use std::collections::BTreeMap;
 
 /// More runs than this are refused: at a second each they take a week.
@@ -195,8 +195,7 @@ impl Settings {
             match axes.iter().position(|axis| axis.name == *name) {
                 Some(position) => together.push(position),
                 None => {
-                    let meant =
-                        crate::template::closest(name, axes.iter().map(|axis| axis.name.as_str()));
+                    let meant = did_you_mean(name, axes.iter().map(|axis| axis.name.as_str()));
                     let help = meant
                         .map(|meant| format!("did you mean `{meant}`?"))
                         .unwrap_or_default();
@@ -217,7 +216,7 @@ fn client_plan(scope: &mut Scope<'_>, client: &Reader<'_>) -> Option<ClientPlan>
         .node("cpus")
         .map(super::extract::plain)
         .unwrap_or_default();
-    let cpus = match parse_cpus(&cpus) {
+    let cpus = match units::parse_cpus(&cpus) {
         Ok(cpus) => cpus,
         Err(message) => {
             scope.faults.add_plain(Diagnostic::error(

@@ -5,7 +5,7 @@
 
 use super::Axis;
 use super::ids::value_text;
-use crate::template::closest;
+use crate::diag::did_you_mean;
 
 /// One `--only`, read against the axes of the plan.
 #[derive(Clone, Debug, PartialEq)]
@@ -90,7 +90,7 @@ fn parse_part(part: &str, axes: &[Axis]) -> Result<(usize, Vec<u32>), String> {
 
 fn not_there(what: &str, wrong: &str, known: impl Iterator<Item = String>) -> String {
     let known: Vec<String> = known.collect();
-    let meant = closest(wrong, known.iter().map(String::as_str));
+    let meant = did_you_mean(wrong, known.iter().map(String::as_str));
     match (meant, known.len()) {
         (Some(meant), _) => format!("no {what} is `{wrong}`; did you mean `{meant}`?"),
         (None, 0) => format!("no {what} is `{wrong}`; the scenario has no sweep"),

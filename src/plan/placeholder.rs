@@ -1,6 +1,7 @@
 //! Stands in for a run, so that strings which wait for one can be checked before anything starts.
 
-use crate::template::{RunContext, closest};
+use crate::diag::did_you_mean;
+use crate::template::RunContext;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -29,7 +30,7 @@ impl<'a> Placeholders<'a> {
 
     fn server(&self, name: &str) -> Result<&Option<Vec<String>>, String> {
         let Some(ports) = self.servers.get(name) else {
-            let meant = closest(name, self.servers.keys().map(String::as_str));
+            let meant = did_you_mean(name, self.servers.keys().map(String::as_str));
             return Err(match meant {
                 Some(meant) => format!("there is no server `{name}`; did you mean `{meant}`?"),
                 None => format!("there is no server `{name}`"),

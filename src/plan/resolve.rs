@@ -9,10 +9,9 @@ use super::section::Section;
 use super::server::{self, ResolvedServer};
 use super::target::{self, ResolvedTarget};
 use super::{Shape, input, suit};
-use crate::diag::{Diagnostic, Span};
+use crate::diag::{Diagnostic, Span, did_you_mean};
 use crate::driver::spec::DriverSpec;
 use crate::scenario::tree::{Node, Table};
-use crate::template::closest;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -168,7 +167,7 @@ impl<'r> Resolver<'r> {
             return Some(position);
         }
         let place = self.target_place(&name, at.point[axis] as usize);
-        let help = match closest(
+        let help = match did_you_mean(
             &name,
             self.targets.iter().map(|target| target.name.as_str()),
         ) {

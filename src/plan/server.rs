@@ -1,6 +1,6 @@
 //! `[servers.NAME]` into the plan.
 
-use super::extract::{Extract, parse_cpus, plain};
+use super::extract::{Extract, plain};
 use super::{AfterReady, FileContent, FilePlan, PortPlan, Ready, Restart, ServerPlan};
 use crate::diag::{Diagnostic, Span};
 use crate::scenario::check::Place;
@@ -238,7 +238,7 @@ fn environment(ex: &Extract<'_, '_>, reader: &Reader<'_>) -> BTreeMap<String, Te
 
 fn cpus(ex: &mut Extract<'_, '_>, reader: &Reader<'_>) -> Option<String> {
     let text = reader.node("cpus").map(plain).unwrap_or_default();
-    match parse_cpus(&text) {
+    match crate::units::parse_cpus(&text) {
         Ok(_) => Some(text),
         Err(message) => ex.refuse(Diagnostic::error(
             "wrong-cpus",

@@ -7,10 +7,9 @@ use super::resolve::Named;
 use super::scope::{At, Mask, Scope};
 use super::server::ResolvedServer;
 use super::target::ResolvedTarget;
-use crate::diag::{Diagnostic, Span};
+use crate::diag::{Diagnostic, Span, did_you_mean};
 use crate::op::Verb;
 use crate::scenario::tree::Node;
-use crate::template::closest;
 use std::rc::Rc;
 
 /// Reports servers of a target, or asked for by its strings, that are not there.
@@ -19,7 +18,7 @@ pub fn servers_are_there(ex: &mut Extract<'_, '_>, target: &ResolvedTarget) -> b
     let mut good = true;
     for (name, span) in &target.servers {
         if !known.contains(name) {
-            let help = match closest(name, known.iter().map(String::as_str)) {
+            let help = match did_you_mean(name, known.iter().map(String::as_str)) {
                 Some(meant) => format!("did you mean `{meant}`?"),
                 None => format!("add `[servers.{name}]` with its `command`"),
             };
@@ -182,7 +181,7 @@ fn operation_fault(target: &ResolvedTarget, operation: &str, span: Span) -> Opti
         return Some(Diagnostic::error("unsupported-operation", span, message).help(help));
     }
     let own = target.plan.operations.iter().map(|own| own.name.as_str());
-    let help = match closest(operation, own.chain(can.iter().copied())) {
+    let help = match did_you_mean(operation, own.chain(can.iter().copied())) {
         Some(meant) => format!("did you mean `{meant}`?"),
         None => format!(
             "add `[operations.{operation}]` with an entry `{}`",
@@ -216,7 +215,7 @@ fn endpoints_fault(target: &ResolvedTarget, wanted: &str, span: Span) -> Option<
             .help("leave `endpoints` out"),
         );
     }
-    let help = match closest(wanted, names.iter().copied()).filter(|_| !wanted.is_empty()) {
+    let help = match did_you_mean(wanted, names.iter().copied()).filter(|_| !wanted.is_empty()) {
         Some(meant) => format!("did you mean `{meant}`?"),
         None => format!(
             "say `endpoints = \"{}\"`; there are: {}",

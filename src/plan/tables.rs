@@ -8,10 +8,10 @@ use super::resolve::Resolver;
 use super::scope::{At, Key, Mask, Scope, Stage, axis_names};
 use super::section::Section;
 use super::{GroupPlan, PhasePlan, RepeatRule, RunPlan, TablePlan};
-use crate::diag::{Diagnostic, Span};
+use crate::diag::{Diagnostic, Span, did_you_mean};
 use crate::scenario::read::{Reader, to_json};
 use crate::scenario::tree::{Node, Table};
-use crate::template::{self, closest, find_word, whole_expression};
+use crate::template::{self, find_word, whole_expression};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -229,7 +229,7 @@ fn unknown(scope: &mut Scope<'_>, key: &str, what: &str, name: &str, span: Span,
     if known.contains(&name) {
         return;
     }
-    let help = match closest(name, known.iter().copied()) {
+    let help = match did_you_mean(name, known.iter().copied()) {
         Some(meant) => format!("did you mean `{meant}`?"),
         None => format!("there are: {}", known.join(", ")),
     };
@@ -262,7 +262,7 @@ fn check_ratio(
     if known.contains(&text) {
         return;
     }
-    let help = match closest(&text, known.iter().map(String::as_str)) {
+    let help = match did_you_mean(&text, known.iter().map(String::as_str)) {
         Some(meant) => format!("did you mean `{meant}`?"),
         None => format!("there are: {}", known.join(", ")),
     };
@@ -319,7 +319,8 @@ fn name_fault<'p>(world: &World<'_>, name: &'p str) -> Option<NameFault<'p>> {
     if known.contains(&name) {
         return None;
     }
-    let help = closest(name, known.iter().copied()).map(|meant| format!("did you mean `{meant}`?"));
+    let help =
+        did_you_mean(name, known.iter().copied()).map(|meant| format!("did you mean `{meant}`?"));
     let message = format!("unknown name `{name}`: no phase, axis, label or var");
     Some((message, help.unwrap_or_default(), name))
 }
@@ -370,7 +371,7 @@ fn path_fault<'p>(phase: &PhasePlan, parts: &[&'p str]) -> Option<NameFault<'p>>
                 .iter()
                 .flat_map(|group| &group.mix)
                 .map(|entry| entry.operation.as_str());
-            let help = closest(part, groups.chain(operations))
+            let help = did_you_mean(part, groups.chain(operations))
                 .map(|meant| format!("did you mean `{meant}`?"));
             return Some((message, help.unwrap_or_default(), part));
         }
@@ -383,7 +384,7 @@ fn path_fault<'p>(phase: &PhasePlan, parts: &[&'p str]) -> Option<NameFault<'p>>
 }
 
 fn no_column<'p>(part: &'p str, what: &str, known: &[&'static str]) -> NameFault<'p> {
-    let help = match closest(part, known.iter().copied()) {
+    let help = match did_you_mean(part, known.iter().copied()) {
         Some(meant) => format!("did you mean `{meant}`?"),
         None if known.len() < 16 => format!("there are: {}", known.join(", ")),
         None => String::new(),

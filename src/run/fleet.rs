@@ -4,7 +4,7 @@
 use super::context::{Context, Place};
 use super::specs::{server_spec, texts};
 use crate::driver::Target;
-use crate::driver::spec::{Options, Store};
+use crate::driver::spec::{Endpoint, Options, Store, Transport};
 use crate::engine::entry::{DriverEntry, OpenDriver};
 use crate::op::Failure;
 use crate::plan::{AfterReady, Restart, ServerPlan, Shape};
@@ -31,6 +31,8 @@ struct Station {
     /// Held as long as the place.
     _leases: Vec<PortLease>,
     running: Option<Running>,
+    /// `setup` and `after_ready` were done in this place.
+    set_up: bool,
 }
 
 /// Why a run's servers are not up.
@@ -132,12 +134,21 @@ impl Fleet {
         self.stations.clear();
     }
 
-    /// Reserves ports and directories of the run's servers that have none yet.
+    /// Reserves ports and directories of the run's servers that have none yet. A kept place with other ports than the plan
+    /// names is none.
     pub fn reserve(&mut self, shape: &Shape) -> Result<BTreeMap<String, Place>, String> {
         for plan in &shape.servers {
-            if !self.stations.contains_key(&plan.name) {
-                let station = self.station(plan, &shape.target.name)?;
-                self.stations.insert(plan.name.clone(), station);
+            match self.stations.get_mut(&plan.name) {
+                Some(station) if station.running.is_some() => {}
+                Some(station) if station.plan.ports == plan.ports => {
+                    station.plan = Arc::clone(plan);
+                    station.target.clone_from(&shape.target.name);
+                }
+                _ => {
+                    self.discard(&plan.name);
+                    let station = self.station(plan, &shape.target.name)?;
+                    self.stations.insert(plan.name.clone(), station);
+                }
             }
         }
         let place = |plan: &Arc<ServerPlan>| {
@@ -171,11 +182,25 @@ impl Fleet {
             place: Place { directory, ports },
             _leases: leases,
             running: None,
+            set_up: false,
         })
     }
 
-    /// Starts what does not run yet, in order, each ready before the next.
+    /// Starts what does not run yet, in order, each ready before the next. On failure nothing that is only half set up
+    /// stays for a later run.
     pub fn start(&mut self, start: &mut Start<'_, '_>) -> Result<(), NotUp> {
+        let result = self.start_all(start);
+        for plan in &start.shape.servers {
+            match self.stations.get_mut(&plan.name) {
+                Some(station) if result.is_ok() => station.set_up = true,
+                Some(station) if !station.set_up => self.discard(&plan.name),
+                _ => {}
+            }
+        }
+        result
+    }
+
+    fn start_all(&mut self, start: &mut Start<'_, '_>) -> Result<(), NotUp> {
         let mut fresh = Vec::new();
         for plan in &start.shape.servers {
             if self.start_one(plan, start)? {
@@ -187,6 +212,15 @@ impl Fleet {
             self.after_ready(&plan, start)?;
         }
         Ok(())
+    }
+
+    /// Stops a server and forgets its place, whatever is to be kept.
+    fn discard(&mut self, name: &str) {
+        let Some(station) = self.stations.remove(name) else { return };
+        if let Some(running) = station.running {
+            stop(running);
+        }
+        remove(&station.place.directory);
     }
 
     /// Returns whether its directory was fresh.
@@ -204,13 +238,9 @@ impl Fleet {
         (start.step)(&format!("starting {}", plan.name));
         let log = start.logs.join(format!("{}.log", plan.name));
         let spec = server_spec(plan, &station.place, start.context, &log)?;
-        let (driver, ports) = (start.driver.clone(), &station.place.ports);
-        let mut driver_ready =
-            |limit: Duration| driver_ready(driver.as_deref(), start.target, ports, limit);
-        match self
-            .guard
-            .start_server(&spec, &mut driver_ready, start.interrupted)
-        {
+        let (driver, place) = (start.driver.clone(), &station.place);
+        let mut driver_ready = |limit: Duration| driver_ready(driver.as_deref(), start.target, place, limit);
+        match self.guard.start_server(&spec, &mut driver_ready, start.interrupted) {
             Ok(running) => {
                 let fresh = running.was_fresh();
                 start.sampler.watch(&running);
@@ -298,27 +328,32 @@ pub struct Start<'a, 'c> {
     pub step: &'a mut dyn FnMut(&str),
 }
 
-/// Asks the target's driver at those endpoints that name this server, by port or by a socket in its directory.
+/// Asks the target's driver at those endpoints that are this server's; at all where none can be told to be.
 fn driver_ready(
     driver: Option<&dyn OpenDriver>,
     target: &Target,
-    ports: &BTreeMap<String, u16>,
+    place: &Place,
     limit: Duration,
 ) -> Result<(), Failure> {
-    use crate::driver::spec::Transport;
     let Some(driver) = driver else { return Ok(()) };
-    let names_it = |transport: &Transport| match transport {
-        Transport::Tcp { port, .. } => ports.values().any(|known| known == port),
-        _ => true,
-    };
-    for endpoint in target
-        .endpoints
-        .iter()
-        .filter(|endpoint| names_it(&endpoint.transport))
-    {
+    for endpoint in endpoints_at(place, &target.endpoints) {
         driver.control(endpoint)?.ready(limit)?;
     }
     Ok(())
+}
+
+/// The endpoints that lie at one of the place's ports or in its directory; all where none does.
+fn endpoints_at<'e>(place: &Place, endpoints: &'e [Endpoint]) -> Vec<&'e Endpoint> {
+    let is_here = |endpoint: &&Endpoint| match &endpoint.transport {
+        Transport::Tcp { port, .. } => place.ports.values().any(|known| known == port),
+        Transport::Unix { path } => path.starts_with(&place.directory),
+        Transport::Directory { .. } | Transport::Nothing => false,
+    };
+    let here: Vec<&Endpoint> = endpoints.iter().filter(is_here).collect();
+    match here.is_empty() {
+        true => endpoints.iter().collect(),
+        false => here,
+    }
 }
 
 fn run_statements(
@@ -363,4 +398,39 @@ fn stop(running: Running) {
 /// A private directory that is not needed any more; what cannot be removed now goes with the private root at the end.
 pub fn remove(directory: &Path) {
     let _ = std::fs::remove_dir_all(directory);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn endpoint(transport: Transport) -> Endpoint {
+        Endpoint { text: String::new(), label: String::new(), transport }
+    }
+
+    fn tcp(port: u16) -> Endpoint {
+        endpoint(Transport::Tcp { host: "127.0.0.1".to_owned(), port, addresses: Vec::new() })
+    }
+
+    fn unix(path: &str) -> Endpoint {
+        endpoint(Transport::Unix { path: path.into() })
+    }
+
+    fn place(directory: &str, port: u16) -> Place {
+        Place { directory: directory.into(), ports: BTreeMap::from([("main".to_owned(), port)]) }
+    }
+
+    #[test]
+    fn a_server_is_asked_at_its_own_endpoints_only() {
+        let endpoints = [tcp(20_001), tcp(20_002), unix("/run/a-1/sock"), unix("/run/a-10/sock")];
+        let asked = |place: &Place| endpoints_at(place, &endpoints).into_iter().cloned().collect::<Vec<_>>();
+        assert_eq!(asked(&place("/run/a-1", 20_002)), [tcp(20_002), unix("/run/a-1/sock")]);
+        assert_eq!(asked(&place("/run/b-2", 20_001)), [tcp(20_001)]);
+    }
+
+    #[test]
+    fn a_server_whose_endpoints_cannot_be_told_is_asked_at_all_of_them() {
+        let endpoints = [tcp(20_001), unix("/tmp/sock")];
+        assert_eq!(endpoints_at(&place("/run/c-3", 20_009), &endpoints).len(), 2);
+    }
 }

@@ -4,6 +4,7 @@ use super::context::{Context, Place};
 use crate::plan::{FileContent, FilePlan, Ready, ServerPlan};
 use crate::server::{self, FileSpec, MissingProgram, ReadySpec, ServerSpec, StopSignal};
 use crate::template::{RunContext, Text};
+use crate::units::parse_cpus;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -39,7 +40,7 @@ pub fn server_spec(
             .map_err(named)?,
         environment: environment(plan, context).map_err(named)?,
         user: Some(plan.user.clone()).filter(|user| !user.is_empty()),
-        cpus: cpus(&plan.cpus).map_err(named)?,
+        cpus: cpus(plan).map_err(named)?,
         working_directory: plan
             .working_directory
             .as_ref()
@@ -128,32 +129,7 @@ fn ready(ready: &Ready, place: &Place, context: &dyn RunContext) -> Result<Ready
     })
 }
 
-/// `0-1,3` as taskset takes it.
-fn cpus(list: &str) -> Result<Vec<usize>, String> {
-    let wrong =
-        |part: &str| format!("`cpus`: `{part}` is no CPU or range of CPUs, as in \"0-1,3\"");
-    let mut cpus = Vec::new();
-    for part in list
-        .split(',')
-        .map(str::trim)
-        .filter(|part| !part.is_empty())
-    {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let first: usize = first.trim().parse().map_err(|_| wrong(part))?;
-        let last: usize = last.trim().parse().map_err(|_| wrong(part))?;
-        cpus.extend(first..=last);
-    }
-    Ok(cpus)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::cpus;
-
-    #[test]
-    fn cpus_are_read_as_taskset_reads_them() {
-        assert_eq!(cpus("0-2, 5"), Ok(vec![0, 1, 2, 5]));
-        assert_eq!(cpus(""), Ok(vec![]));
-        assert!(cpus("a").is_err());
-    }
+fn cpus(plan: &ServerPlan) -> Result<Vec<usize>, String> {
+    let cpus = parse_cpus(&plan.cpus).map_err(|fault| format!("`cpus`: {fault}"))?;
+    Ok(cpus.into_iter().map(|cpu| cpu as usize).collect())
 }

@@ -32,5 +32,4 @@ pub use private::PrivateRoot;
 pub use sampler::Sampler;
 pub use spec::{
     FileContent, FileSpec, MissingProgram, ReadySpec, ServerSpec, StopSignal, missing_program,
-    parse_cpus,
 };

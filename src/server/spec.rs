@@ -107,29 +107,6 @@ impl StopSignal {
     }
 }
 
-/// CPU numbers of a list as taskset takes it: `0-1,3`; empty for an empty text. The error is a sentence.
-pub fn parse_cpus(text: &str) -> Result<Vec<usize>, String> {
-    /// What the kernel's masks hold.
-    const MOST: usize = 1024;
-    let wrong = || format!("`{text}` is no list of CPUs; write it as 0-1,3");
-    let number = |word: &str| match word.trim().parse::<usize>() {
-        Ok(number) if number < MOST => Ok(number),
-        _ => Err(wrong()),
-    };
-    let mut cpus = Vec::new();
-    for part in text.split(',').filter(|_| !text.trim().is_empty()) {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let range = number(first)?..=number(last)?;
-        if range.is_empty() {
-            return Err(wrong());
-        }
-        cpus.extend(range);
-    }
-    cpus.sort_unstable();
-    cpus.dedup();
-    Ok(cpus)
-}
-
 /// A program or file that a server needs and that is not there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingProgram {
@@ -237,16 +214,6 @@ mod tests {
         assert_eq!(StopSignal::parse("TERM"), Ok(StopSignal::TERM));
         assert_eq!(StopSignal::parse("SIGTERM"), Ok(StopSignal::TERM));
         assert!(StopSignal::parse("STOPP").unwrap_err().contains("TERM"));
-    }
-
-    #[test]
-    fn cpus_are_read_as_taskset_takes_them() {
-        assert_eq!(parse_cpus("0-1,3"), Ok(vec![0, 1, 3]));
-        assert_eq!(parse_cpus("3, 1-3"), Ok(vec![1, 2, 3]));
-        assert_eq!(parse_cpus(""), Ok(Vec::new()));
-        for wrong in ["3-1", "a", "1,", "-2", "0-99999999"] {
-            assert!(parse_cpus(wrong).unwrap_err().contains("0-1,3"), "{wrong}");
-        }
     }
 
     #[test]

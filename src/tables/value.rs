@@ -2,6 +2,7 @@
 
 use super::expression::{evaluate, paths};
 use super::select::Run;
+use crate::diag::did_you_mean;
 use crate::results::columns::operation_columns;
 use crate::results::read::TablePlan;
 use serde_json::{Map, Value};
@@ -75,13 +76,9 @@ fn missing(path: &str, names: &Value, run: &Run<'_>) -> String {
     }
     let last = path.rsplit('.').next().unwrap_or(path);
     let columns = operation_columns();
-    let near = columns
-        .iter()
-        .map(|column| (strsim::damerau_levenshtein(column, last), column))
-        .filter(|(distance, _)| (1..=3).contains(distance))
-        .min();
-    match near {
-        Some((_, column)) => format!("there is no {path}; did you mean {column}?"),
+    let others = columns.iter().map(String::as_str);
+    match did_you_mean(last, others.filter(|column| *column != last)) {
+        Some(column) => format!("there is no {path}; did you mean {column}?"),
         None => format!("there is no {path}"),
     }
 }

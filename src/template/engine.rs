@@ -3,7 +3,8 @@
 //! Knows minijinja: undefined values are errors everywhere (also where minijinja is silent: the whole result of an
 //! expression), and a division by zero is one. Who may read which name at which stage is the caller's to decide.
 
-use super::scan::{closest, find_word, scan, whole_expression};
+use super::scan::{find_word, scan, whole_expression};
+use crate::diag::did_you_mean;
 use minijinja::value::{Serde, Value, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, Expression, UndefinedBehavior};
 use std::cell::RefCell;
@@ -208,7 +209,7 @@ pub(super) fn unknown_name<'a>(
 ) -> Fault {
     Fault {
         message: format!("unknown name `{name}`"),
-        help: closest(name, known)
+        help: did_you_mean(name, known)
             .map(|meant| format!("did you mean `{meant}`?"))
             .unwrap_or_default(),
         range: find_word(text, name),

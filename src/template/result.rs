@@ -3,7 +3,8 @@
 //! Knows that a result may be unknown (null): what reads one has no value, and the reason is a sentence for `notes`.
 
 use super::engine::{bare, evaluate_in, from_json, to_json};
-use super::scan::{closest, nested_names};
+use super::scan::nested_names;
+use crate::diag::did_you_mean;
 use serde_json::Value;
 
 /// Evaluates an expression (without its braces) over names that may be nested objects (`set.elapsed_seconds`).
@@ -72,7 +73,7 @@ fn is_function(name: &str) -> bool {
 }
 
 fn no_such<'a>(path: &str, part: &str, known: impl Iterator<Item = &'a String>) -> String {
-    match closest(part, known.map(String::as_str)) {
+    match did_you_mean(part, known.map(String::as_str)) {
         Some(meant) => format!("there is no `{path}`; did you mean `{meant}`?"),
         None => format!("there is no `{path}`"),
     }

@@ -138,18 +138,6 @@ pub fn find_word(text: &str, word: &str) -> Option<Range<usize>> {
     })
 }
 
-/// The known name most like a wrong one, if one is like it at all.
-pub fn closest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    known
-        .into_iter()
-        .map(|name| (strsim::damerau_levenshtein(wrong, name), name))
-        .filter(|(distance, name)| {
-            *distance < wrong.len() && *distance <= 1 + name.len().max(wrong.len()) / 4
-        })
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, name)| name)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,12 +174,6 @@ mod tests {
         let fault = scan("{{ {{ threads }} }}").unwrap_err();
         assert!(fault.message.contains("inside another"));
         assert_eq!(fault.range, Some(3..5));
-    }
-
-    #[test]
-    fn the_closest_name_is_offered_and_a_foreign_one_is_not() {
-        assert_eq!(closest("thread", ["threads", "target"]), Some("threads"));
-        assert_eq!(closest("zzz", ["threads", "target"]), None);
     }
 
     #[test]

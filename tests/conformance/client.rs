@@ -8,8 +8,8 @@ use dbbench::op::{Failure, Operation, Outcome, Reply, Verb};
 use serde_json::{Map, Value};
 use std::future::{Future, poll_fn};
 use std::path::PathBuf;
-use std::pin::Pin;
-use std::task::Poll;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -27,8 +27,10 @@ pub trait Harness: Sized {
     /// Starts the store; None where it is not installed.
     fn start() -> Option<Self>;
 
-    /// None for embedded stores.
-    fn endpoint(&self) -> Option<String>;
+    /// None for stores inside the client.
+    fn endpoint(&self) -> Option<String> {
+        None
+    }
 
     fn options() -> Map<String, Value> {
         Map::new()
@@ -151,8 +153,31 @@ impl<D: Driver> Client<D> {
         (outcomes, replies)
     }
 
-    pub fn endpoints(&self) -> &[Endpoint] {
-        &self.endpoints
+    /// Runs `work` in so many sessions at the same time: on this thread, or where the driver blocks each on its own.
+    pub fn at_the_same_time<F>(
+        &self,
+        sessions: usize,
+        work: impl Fn(SessionOf<D>, usize) -> F + Sync,
+    ) where
+        F: Future<Output = ()>,
+    {
+        if !D::spec().blocking() {
+            let sessions: Vec<_> = (0..sessions).map(|_| self.session()).collect();
+            let all = sessions.into_iter().enumerate();
+            let futures = all.map(|(number, session)| work(session, number));
+            self.run(join_all(futures.collect()));
+            return;
+        }
+        let (driver, endpoints, work) = (&self.driver, &self.endpoints, &work);
+        std::thread::scope(|scope| {
+            for number in 0..sessions {
+                scope.spawn(move || {
+                    let worker = driver.worker().expect("a worker");
+                    let session = now(worker.session(endpoints)).expect("a session");
+                    now(work(session, number));
+                });
+            }
+        });
     }
 
     pub fn control(&self) -> Box<dyn Control> {
@@ -211,6 +236,14 @@ pub fn failure(outcome: Outcome) -> Failure {
     match outcome {
         Outcome::Failed(failure) => *failure,
         other => panic!("{other:?} is no failure"),
+    }
+}
+
+/// The result of a future of an embedded store, which has no await points.
+pub fn now<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(result) => result,
+        Poll::Pending => panic!("an embedded store must not wait asynchronously"),
     }
 }
 

@@ -1,4 +1,5 @@
-//! The test kit of embedded stores: facts that hold for each of them, on a real store in a private directory.
+//! The test kit of embedded stores: what happens to their files, on a real store in a private directory: closing and
+//! opening again, a kill, a full disk. What every driver must do is in the conformance suite (`tests/conformance.rs`).
 //!
 //! A driver's tests name the options; what is asserted is here, once for all.
 
@@ -155,49 +156,6 @@ impl<D: Driver> Kit<D> {
         driver.control(&endpoint(&self.path())).expect("a control")
     }
 
-    /// Every fact that one session can show.
-    pub fn all(&self) {
-        let driver = self.open();
-        let mut control = self.control(&driver);
-        control.ready(LIMIT).expect("the store is ready");
-        values_come_back_as_they_were(&mut session(&driver));
-        conditions_hold(&mut session(&driver));
-        counters_count(&mut session(&driver));
-        control.reset(LIMIT).expect("the store can be emptied");
-        scans_are_in_order(&mut session(&driver));
-        self.the_cold_side(&driver);
-        control.reset(LIMIT).expect("the store can be emptied");
-        let mut session = session(&driver);
-        assert_eq!(run(&mut session, Verb::Get, b"a", b""), Outcome::Missing);
-        assert_eq!(run(&mut session, Verb::Set, b"a", b"1"), Outcome::Done);
-        holds(&mut session, b"a", b"1");
-    }
-
-    fn the_cold_side(&self, driver: &D) {
-        let mut control = self.control(driver);
-        let version = control.version(LIMIT).expect("a version");
-        assert!(
-            version
-                .split(' ')
-                .next_back()
-                .is_some_and(|number| number.split('.').all(|part| part.parse::<u32>().is_ok())),
-            "{version}"
-        );
-        let settings = control.settings(LIMIT).expect("settings");
-        assert!(!settings.is_empty());
-        assert!(
-            settings
-                .iter()
-                .all(|(name, value)| !name.is_empty() && !value.is_empty())
-        );
-        let durability = control.durability(LIMIT).expect("a durability");
-        assert_eq!(durability, (D::spec().durability)(&self.target().options));
-        assert!(control.round_trip(LIMIT).expect("a round trip") < LIMIT);
-        let nonsense = control.statement("no such statement", LIMIT);
-        assert_eq!(nonsense.expect_err("nonsense").class, ErrorClass::Client);
-        assert!(D::spec().blocking());
-    }
-
     /// What was written is there after the store was closed and opened again.
     pub fn reopens(&self) {
         let large = vec![7; 1 << 20];
@@ -220,127 +178,6 @@ impl<D: Driver> Kit<D> {
         let deleted = run(&mut session, Verb::Get, &3u32.to_be_bytes(), b"");
         assert_eq!(deleted, Outcome::Missing);
     }
-
-    /// Eight sessions write keys of their own and one counter together; nothing is lost, torn or refused.
-    pub fn eight_threads(&self) {
-        const THREADS: u32 = 8;
-        const EACH: u32 = 100;
-        let driver = self.open();
-        std::thread::scope(|scope| {
-            for thread in 0..THREADS {
-                let driver = &driver;
-                scope.spawn(move || {
-                    let mut session = session(driver);
-                    for i in 0..EACH {
-                        let key = format!("{thread}-{i}");
-                        let value = key.repeat(100);
-                        let set = run(&mut session, Verb::Set, key.as_bytes(), value.as_bytes());
-                        assert_eq!(set, Outcome::Done);
-                        holds(&mut session, key.as_bytes(), value.as_bytes());
-                        let counted = run(&mut session, Verb::Increment, b"counter", b"");
-                        assert_eq!(counted, Outcome::Done);
-                    }
-                });
-            }
-        });
-        let mut session = session(&driver);
-        let total = (THREADS * EACH).to_string();
-        holds(&mut session, b"counter", total.as_bytes());
-        for (thread, i) in (0..THREADS).flat_map(|t| (0..EACH).map(move |i| (t, i))) {
-            let key = format!("{thread}-{i}");
-            holds(&mut session, key.as_bytes(), key.repeat(100).as_bytes());
-        }
-    }
-}
-
-fn values_come_back_as_they_were(session: &mut impl Session) {
-    assert_eq!(run(session, Verb::Get, b"absent", b""), Outcome::Missing);
-    let large: Vec<u8> = (0..1u32 << 20).map(|i| (i * 31 % 251) as u8).collect();
-    let binary: Vec<u8> = (0..=255).collect();
-    let cases: [(&[u8], &[u8]); 6] = [
-        (b"plain", b"value"),
-        (b"empty", b""),
-        (b"large", &large),
-        (&binary, &binary),
-        (b"\0", b"a key of one zero byte"),
-        (b"quote'\"; --\n\xff\xfe", b"a key that is no text"),
-    ];
-    for (key, value) in cases {
-        assert_eq!(run(session, Verb::Set, key, value), Outcome::Done);
-    }
-    for (key, value) in cases {
-        holds(session, key, value);
-    }
-    run(session, Verb::Set, b"plain", b"another, and longer");
-    holds(session, b"plain", b"another, and longer");
-    let mut wrong = operation(Verb::Get, b"plain", b"not this");
-    wrong.verify = true;
-    let outcome = now(session.execute(&wrong, &mut Reply::default()));
-    assert_eq!(outcome, Outcome::WrongValue);
-    assert_eq!(run(session, Verb::Delete, b"plain", b""), Outcome::Done);
-    assert_eq!(run(session, Verb::Delete, b"plain", b""), Outcome::Missing);
-    assert_eq!(run(session, Verb::Get, b"plain", b""), Outcome::Missing);
-}
-
-fn conditions_hold(session: &mut impl Session) {
-    assert_eq!(run(session, Verb::Update, b"new", b"x"), Outcome::Missing);
-    assert_eq!(run(session, Verb::Get, b"new", b""), Outcome::Missing);
-    assert_eq!(run(session, Verb::Insert, b"new", b"first"), Outcome::Done);
-    let refused = failed(run(session, Verb::Insert, b"new", b"second"));
-    assert_eq!(refused.class, ErrorClass::Rejected);
-    assert!(!refused.broken && !refused.unanswered);
-    holds(session, b"new", b"first");
-    assert_eq!(run(session, Verb::Update, b"new", b"third"), Outcome::Done);
-    holds(session, b"new", b"third");
-
-    let mut reply = Reply::default();
-    let both = operation(Verb::ReadModifyWrite, b"new", b"fourth!");
-    assert_eq!(now(session.execute(&both, &mut reply)), Outcome::Done);
-    assert_eq!(reply.value_length, Some(5));
-    assert_eq!((reply.bytes_sent, reply.bytes_received), (10, 5));
-    holds(session, b"new", b"fourth!");
-}
-
-fn counters_count(session: &mut impl Session) {
-    for expected in [b"1".as_slice(), b"2", b"3"] {
-        assert_eq!(run(session, Verb::Increment, b"n", b""), Outcome::Done);
-        holds(session, b"n", expected);
-    }
-    for value in [
-        b"text".as_slice(),
-        b"",
-        b"9223372036854775807",
-        b"1.5",
-        b"\xff",
-    ] {
-        run(session, Verb::Set, b"n", value);
-        let refused = failed(run(session, Verb::Increment, b"n", b""));
-        assert_eq!(refused.class, ErrorClass::Rejected, "{value:?}");
-        assert_eq!(refused.code, "NOT_AN_INTEGER", "{value:?}");
-        holds(session, b"n", value);
-    }
-    run(session, Verb::Set, b"n", b"-8");
-    assert_eq!(run(session, Verb::Increment, b"n", b""), Outcome::Done);
-    holds(session, b"n", b"-7");
-}
-
-/// The store is empty, and reads at most `scan_limit` = 100 entries.
-fn scans_are_in_order(session: &mut impl Session) {
-    for i in (0..150u32).rev() {
-        run(session, Verb::Set, format!("key{i:03}").as_bytes(), b"0123");
-    }
-    for (from, entries) in [
-        ("key000", 100),
-        ("key149", 1),
-        ("key0495", 100),
-        ("key100", 50),
-    ] {
-        let mut reply = Reply::default();
-        let scan = operation(Verb::Scan, from.as_bytes(), b"");
-        assert_eq!(now(session.execute(&scan, &mut reply)), Outcome::Found);
-        assert_eq!(reply.bytes_received, entries * (6 + 4), "from {from}");
-    }
-    assert_eq!(run(session, Verb::Scan, b"key2", b""), Outcome::Missing);
 }
 
 /// Goal: a write that was acknowledged under a durability of at least `os` is there after `kill -9`. Method: the test

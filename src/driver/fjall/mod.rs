@@ -286,27 +286,10 @@ mod tests {
     use crate::driver::embedded::kit::{self, Kit};
 
     #[test]
-    fn it_stores_reads_and_deletes_as_asked() {
-        Kit::<Fjall>::new(&[]).all();
-    }
-
-    #[test]
-    fn every_way_to_persist_and_compress_stores_the_same() {
-        Kit::<Fjall>::new(&[("persist", "none"), ("compression", "none")]).all();
-        Kit::<Fjall>::new(&[("persist", "fdatasync"), ("compression", "lz4")]).all();
-        Kit::<Fjall>::new(&[("separate_values", "true"), ("compression", "none")]).all();
-    }
-
-    #[test]
     fn a_clean_close_keeps_everything_however_it_persists() {
         Kit::<Fjall>::new(&[("persist", "none")]).reopens();
         Kit::<Fjall>::new(&[("persist", "fsync")]).reopens();
         Kit::<Fjall>::new(&[("separate_values", "true")]).reopens();
-    }
-
-    #[test]
-    fn eight_threads_at_once_lose_nothing() {
-        Kit::<Fjall>::new(&[]).eight_threads();
     }
 
     #[test]

@@ -8,7 +8,7 @@ mod spec;
 
 use crate::driver::spec::{DriverSpec, Endpoint};
 use crate::driver::{Control, Driver, Session, Target, Worker};
-use crate::op::{Failure, Operation, Outcome, Reply, Verb};
+use crate::op::{ErrorClass, Failure, Operation, Outcome, Reply, Verb};
 use std::time::Duration;
 
 pub struct Null {
@@ -61,6 +61,10 @@ impl Session for NullSession {
         match operation.verb {
             Verb::Get => reply.found(operation, &operation.value),
             Verb::Scan => Outcome::Found,
+            Verb::Custom(_) => Outcome::from(Failure::new(
+                ErrorClass::Client,
+                "null takes no operations of the user's own",
+            )),
             _ => Outcome::Done,
         }
     }

@@ -238,19 +238,9 @@ mod tests {
     use crate::driver::embedded::kit::{self, Kit};
 
     #[test]
-    fn it_stores_reads_and_deletes_as_asked() {
-        Kit::<Redb>::new(&[("durability", "none")]).all();
-    }
-
-    #[test]
     fn a_clean_close_keeps_everything_whatever_the_durability() {
         Kit::<Redb>::new(&[("durability", "none")]).reopens();
         Kit::<Redb>::new(&[]).reopens();
-    }
-
-    #[test]
-    fn eight_threads_at_once_lose_nothing() {
-        Kit::<Redb>::new(&[("durability", "none")]).eight_threads();
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Facts about the sqlite driver on real files: those of every embedded store, locks, and the user's own statements.
+//! Facts about the sqlite driver on real files: its files, locks, and the user's own statements.
 
 use super::*;
 use crate::driver::CustomOperation;
@@ -9,26 +9,9 @@ use std::time::{Duration, Instant};
 const LIMIT: Duration = Duration::from_secs(5);
 
 #[test]
-fn it_stores_reads_and_deletes_as_asked() {
-    Kit::<Sqlite>::new(&[]).all();
-}
-
-#[test]
-fn every_journal_and_table_stores_the_same() {
-    Kit::<Sqlite>::new(&[("journal_mode", "delete"), ("synchronous", "off")]).all();
-    Kit::<Sqlite>::new(&[("journal_mode", "memory"), ("page_size", "16KiB")]).all();
-    Kit::<Sqlite>::new(&[("without_rowid", "true"), ("mmap_size", "64MiB")]).all();
-}
-
-#[test]
 fn a_clean_close_keeps_everything() {
     Kit::<Sqlite>::new(&[]).reopens();
     Kit::<Sqlite>::new(&[("journal_mode", "delete"), ("synchronous", "extra")]).reopens();
-}
-
-#[test]
-fn eight_threads_at_once_lose_nothing() {
-    Kit::<Sqlite>::new(&[("busy_timeout", "60s")]).eight_threads();
 }
 
 #[test]
