@@ -173,9 +173,8 @@ fn show_tables(directory: &Path) {
     });
     match written {
         Ok(tables) => {
-            for table in &tables {
-                println!("{}\n{}", table.name, tables::print(table));
-            }
+            let texts: Vec<String> = tables.iter().map(tables::print).collect();
+            super::print(&texts.join("\n"));
         }
         Err(fault) => eprintln!("error: cannot make the tables: {fault}"),
     }
