@@ -48,8 +48,20 @@ fn main() {
         bare_ns.add(base);
         one_ns.add(single);
     }
-    println!("two clock reads and one histogram record: {:.1} ns", bare_ns.value());
-    println!("null operation, everything recorded:      {:.1} ns", one_ns.value());
-    println!("ratio (at most 1.6):                      {:.2}", ratios.value());
-    println!("16 threads on one worker against 1 (at most 1.10): {:.2}", threads.value());
+    println!(
+        "two clock reads and one histogram record: {:.1} ns",
+        bare_ns.value()
+    );
+    println!(
+        "null operation, everything recorded:      {:.1} ns",
+        one_ns.value()
+    );
+    println!(
+        "ratio (at most 1.6):                      {:.2}",
+        ratios.value()
+    );
+    println!(
+        "16 threads on one worker against 1 (at most 1.10): {:.2}",
+        threads.value()
+    );
 }

@@ -9,7 +9,9 @@ use dbbench::measure::record::WindowRecord;
 use dbbench::op::Verb;
 use dbbench::plan::{ClientPlan, GroupPlan, PhasePlan, Share};
 use dbbench::workload::generator::{GroupWorkload, Prepared};
-use dbbench::workload::spec::{Content, Digest, KeyDistribution, KeySpec, MixEntry, SizeSpec, ValueSpec};
+use dbbench::workload::spec::{
+    Content, Digest, KeyDistribution, KeySpec, MixEntry, SizeSpec, ValueSpec,
+};
 use std::time::Duration;
 
 #[derive(Default)]
@@ -48,7 +50,10 @@ pub fn phase_of(threads: u32, operations: u64, value_bytes: u64) -> PhasePlan {
         at_least_ns: 0,
         groups: vec![GroupPlan {
             name: String::new(),
-            mix: vec![MixEntry { operation: "get".to_owned(), weight: 1.0 }],
+            mix: vec![MixEntry {
+                operation: "get".to_owned(),
+                weight: 1.0,
+            }],
             threads,
             operations: Some(operations),
             share: Share::Blocks,
@@ -73,13 +78,22 @@ pub fn phase_of(threads: u32, operations: u64, value_bytes: u64) -> PhasePlan {
 }
 
 pub fn client() -> ClientPlan {
-    ClientPlan { workers: Some(1), cpus: Vec::new(), window_ns: 1_000_000_000, connect_rate_per_second: 0.0 }
+    ClientPlan {
+        workers: Some(1),
+        cpus: Vec::new(),
+        window_ns: 1_000_000_000,
+        connect_rate_per_second: 0.0,
+    }
 }
 
 /// Nanoseconds per operation of a phase on the null driver, one worker.
 pub fn run_null(phase: &PhasePlan) -> f64 {
     let entry = DriverEntry::of::<Null>();
-    let endpoint = Endpoint { text: String::new(), label: "none".to_owned(), transport: Transport::Nothing };
+    let endpoint = Endpoint {
+        text: String::new(),
+        label: "none".to_owned(),
+        transport: Transport::Nothing,
+    };
     let target = Target {
         name: "null".to_owned(),
         endpoints: vec![endpoint.clone()],

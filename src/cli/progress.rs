@@ -28,7 +28,9 @@ impl Progress {
     pub fn new() -> Progress {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr_with_hz(8));
-            let style = ProgressStyle::with_template("{spinner} [{elapsed_precise}] {wide_bar} {pos}/{len}\n  {msg}");
+            let style = ProgressStyle::with_template(
+                "{spinner} [{elapsed_precise}] {wide_bar} {pos}/{len}\n  {msg}",
+            );
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         });
@@ -132,17 +134,30 @@ impl Watcher for Progress {
         let p99 = percentile_ns(&succeeded, unsuccessful, 99.0).map_or(String::new(), |ns| {
             format!("  p99 {}", format_duration(Duration::from_nanos(ns)))
         });
-        let failing = if unsuccessful > 0 { format!("  {unsuccessful} failed") } else { String::new() };
+        let failing = if unsuccessful > 0 {
+            format!("  {unsuccessful} failed")
+        } else {
+            String::new()
+        };
         self.show(&format!("{}  {rate}{p99}{failing}", self.phase));
     }
 
     fn phase_ended(&mut self, phase: &PhaseRecord) {
         let operations = || phase.groups.iter().flat_map(|group| &group.operations);
-        let inside: u64 = operations().map(|operation| operation.succeeded_inside).sum();
-        let failed: u64 = operations().map(|operation| operation.counts.unsuccessful()).sum();
+        let inside: u64 = operations()
+            .map(|operation| operation.succeeded_inside)
+            .sum();
+        let failed: u64 = operations()
+            .map(|operation| operation.counts.unsuccessful())
+            .sum();
         let rate = inside as f64 / phase.measured_time.as_secs_f64().max(f64::MIN_POSITIVE);
-        let failed = if failed > 0 { format!(" ({failed} failed)") } else { String::new() };
-        self.figures.push(format!("{} {}{failed}", phase.name, format_rate(rate)));
+        let failed = if failed > 0 {
+            format!(" ({failed} failed)")
+        } else {
+            String::new()
+        };
+        self.figures
+            .push(format!("{} {}{failed}", phase.name, format_rate(rate)));
     }
 
     fn run_ended(&mut self, id: &str, record: &RunRecord) {
@@ -153,7 +168,12 @@ impl Watcher for Progress {
         if let Some(bar) = &self.bar {
             bar.set_position(self.done as u64);
         }
-        let mut text = format!("[{}/{}] {id}: {}", self.done, self.total, record.status.name());
+        let mut text = format!(
+            "[{}/{}] {id}: {}",
+            self.done,
+            self.total,
+            record.status.name()
+        );
         if !record.reason.is_empty() {
             text += &format!(": {}", record.reason);
         }

@@ -31,7 +31,12 @@ pub struct Context<'a> {
 
 impl<'a> Context<'a> {
     pub fn new(places: BTreeMap<String, Place>, run_directory: &'a Path) -> Context<'a> {
-        Context { places, run_directory, current: None, asked: RefCell::default() }
+        Context {
+            places,
+            run_directory,
+            current: None,
+            asked: RefCell::default(),
+        }
     }
 
     pub fn place(&self, server: &str) -> Option<&Place> {
@@ -50,12 +55,17 @@ impl<'a> Context<'a> {
     fn known(&self, server: &str) -> Result<&Place, String> {
         self.places.get(server).ok_or_else(|| {
             let names: Vec<&str> = self.places.keys().map(String::as_str).collect();
-            format!("no server `{server}` in this run; it has: {}", names.join(", "))
+            format!(
+                "no server `{server}` in this run; it has: {}",
+                names.join(", ")
+            )
         })
     }
 
     fn variable(name: &str) -> Result<String, String> {
-        std::env::var(name).map_err(|_| format!("the environment has no variable {name}; set it: export {name}=..."))
+        std::env::var(name).map_err(|_| {
+            format!("the environment has no variable {name}; set it: export {name}=...")
+        })
     }
 }
 
@@ -64,7 +74,10 @@ impl RunContext for Context<'_> {
         let place = self.known(server)?;
         place.ports.get(name).copied().ok_or_else(|| {
             let names: Vec<&str> = place.ports.keys().map(String::as_str).collect();
-            format!("server `{server}` has no port `{name}`; it has: {}", names.join(", "))
+            format!(
+                "server `{server}` has no port `{name}`; it has: {}",
+                names.join(", ")
+            )
         })
     }
 
@@ -86,7 +99,10 @@ impl RunContext for Context<'_> {
 
     fn environment(&self, name: &str) -> Result<String, String> {
         let value = Context::variable(name)?;
-        self.asked.borrow_mut().environment.insert(name.to_owned(), value.clone());
+        self.asked
+            .borrow_mut()
+            .environment
+            .insert(name.to_owned(), value.clone());
         Ok(value)
     }
 

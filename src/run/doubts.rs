@@ -31,8 +31,14 @@ mod tests {
 
     #[test]
     fn a_store_that_keeps_less_than_claimed_is_doubted() {
-        assert!(durability_weaker(Some(Durability::Fsync), Some(Durability::Os)));
-        assert!(!durability_weaker(Some(Durability::Os), Some(Durability::Fsync)));
+        assert!(durability_weaker(
+            Some(Durability::Fsync),
+            Some(Durability::Os)
+        ));
+        assert!(!durability_weaker(
+            Some(Durability::Os),
+            Some(Durability::Fsync)
+        ));
         assert!(!durability_weaker(Some(Durability::Os), None));
     }
 }

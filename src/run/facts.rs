@@ -15,13 +15,19 @@ pub fn write_asked(writer: &mut RunWriter<'_, '_>, asked: Asked) {
 }
 
 pub fn write(writer: &mut RunWriter<'_, '_>, target: &TargetPlan, spec: &DriverSpec, facts: Facts) {
-    let name = |durability: Option<Durability>| durability.map_or(String::new(), |found| found.name().to_owned());
+    let name = |durability: Option<Durability>| {
+        durability.map_or(String::new(), |found| found.name().to_owned())
+    };
     let manifest = writer.manifest();
     manifest.set_target(TargetFacts {
         target: target.name.clone(),
         driver: target.driver.clone(),
         server_version: facts.version,
-        settings: facts.settings.into_iter().map(|(name, value)| Setting { name, value }).collect(),
+        settings: facts
+            .settings
+            .into_iter()
+            .map(|(name, value)| Setting { name, value })
+            .collect(),
         durability_claimed: name(target.durability),
         durability_found: name(facts.durability),
         round_trips: facts.round_trips.into_iter().map(round_trip).collect(),
@@ -36,5 +42,8 @@ pub fn write(writer: &mut RunWriter<'_, '_>, target: &TargetPlan, spec: &DriverS
 }
 
 fn round_trip((endpoint, ns): (String, u64)) -> RoundTrip {
-    RoundTrip { endpoint, round_trip_us: ns as f64 / 1_000.0 }
+    RoundTrip {
+        endpoint,
+        round_trip_us: ns as f64 / 1_000.0,
+    }
 }

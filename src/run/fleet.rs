@@ -49,7 +49,11 @@ impl From<String> for NotUp {
 impl Fleet {
     pub fn new() -> Result<Fleet, String> {
         let guard = Guard::start(PrivateRoot::new()).map_err(|fault| fault.to_string())?;
-        Ok(Fleet { guard, stations: BTreeMap::new(), made: 0 })
+        Ok(Fleet {
+            guard,
+            stations: BTreeMap::new(),
+            made: 0,
+        })
     }
 
     /// A fresh private directory, for an embedded store.
@@ -72,7 +76,10 @@ impl Fleet {
             .stations
             .iter()
             .filter(|(name, station)| {
-                let same_plan = shape.servers.iter().all(|plan| plan.name != **name || *plan == station.plan);
+                let same_plan = shape
+                    .servers
+                    .iter()
+                    .all(|plan| plan.name != **name || *plan == station.plan);
                 !(stays(station) && same_plan)
             })
             .map(|(name, _)| name.clone())
@@ -84,7 +91,9 @@ impl Fleet {
 
     /// Stops a server; its place stays only where its data is to be kept.
     fn retire(&mut self, name: &str) {
-        let Some(station) = self.stations.get_mut(name) else { return };
+        let Some(station) = self.stations.get_mut(name) else {
+            return;
+        };
         if let Some(running) = station.running.take() {
             stop(running);
         }
@@ -137,11 +146,14 @@ impl Fleet {
             .guard
             .private_root()
             .subdirectory(&format!("{}-{}", plan.name, self.made), user)
-            .map_err(|error| format!("server `{}`: cannot make its directory: {error}", plan.name))?;
+            .map_err(|error| {
+                format!("server `{}`: cannot make its directory: {error}", plan.name)
+            })?;
         let mut ports = BTreeMap::new();
         let mut leases = Vec::new();
         for port in &plan.ports {
-            let lease = PortLease::reserve(port.fixed).map_err(|fault| format!("server `{}`: {fault}", plan.name))?;
+            let lease = PortLease::reserve(port.fixed)
+                .map_err(|fault| format!("server `{}`: {fault}", plan.name))?;
             ports.insert(port.name.clone(), lease.port());
             leases.push(lease);
         }
@@ -170,7 +182,11 @@ impl Fleet {
     }
 
     /// Returns whether its directory was fresh.
-    fn start_one(&mut self, plan: &Arc<ServerPlan>, start: &mut Start<'_, '_>) -> Result<bool, NotUp> {
+    fn start_one(
+        &mut self,
+        plan: &Arc<ServerPlan>,
+        start: &mut Start<'_, '_>,
+    ) -> Result<bool, NotUp> {
         let Some(station) = self.stations.get_mut(&plan.name) else {
             return Err(NotUp::Fault(format!("server `{}` has no place", plan.name)));
         };
@@ -181,8 +197,12 @@ impl Fleet {
         let log = start.logs.join(format!("{}.log", plan.name));
         let spec = server_spec(plan, &station.place, start.context, &log)?;
         let (driver, ports) = (start.driver.clone(), &station.place.ports);
-        let mut driver_ready = |limit: Duration| driver_ready(driver.as_deref(), start.target, ports, limit);
-        match self.guard.start_server(&spec, &mut driver_ready, start.interrupted) {
+        let mut driver_ready =
+            |limit: Duration| driver_ready(driver.as_deref(), start.target, ports, limit);
+        match self
+            .guard
+            .start_server(&spec, &mut driver_ready, start.interrupted)
+        {
             Ok(running) => {
                 let fresh = running.was_fresh();
                 start.sampler.watch(&running);
@@ -197,7 +217,8 @@ impl Fleet {
     fn after_ready(&mut self, plan: &ServerPlan, start: &Start<'_, '_>) -> Result<(), NotUp> {
         let limit = Duration::from_nanos(plan.setup_timeout_ns);
         let place = &self.stations[&plan.name].place;
-        let named = |fault: String| NotUp::Fault(format!("server `{}`: after_ready: {fault}", plan.name));
+        let named =
+            |fault: String| NotUp::Fault(format!("server `{}`: after_ready: {fault}", plan.name));
         match &plan.after_ready {
             None => Ok(()),
             Some(AfterReady::Command(command)) => {
@@ -212,7 +233,11 @@ impl Fleet {
                 let result = self.guard.run_command(&spec, start.interrupted);
                 result.map(drop).map_err(|fault| named(fault.to_string()))
             }
-            Some(AfterReady::Statements { driver, endpoint, statements }) => {
+            Some(AfterReady::Statements {
+                driver,
+                endpoint,
+                statements,
+            }) => {
                 let endpoint = endpoint.render(start.context)?;
                 let statements = texts(statements, start.context)?;
                 run_statements(start.drivers, driver, &endpoint, &statements, limit).map_err(named)
@@ -222,7 +247,11 @@ impl Fleet {
 
     /// Samples of the servers that live on into another run come to its sampler, too.
     pub fn watch(&self, sampler: &Sampler) {
-        for running in self.stations.values().filter_map(|station| station.running.as_ref()) {
+        for running in self
+            .stations
+            .values()
+            .filter_map(|station| station.running.as_ref())
+        {
             sampler.watch(running);
         }
     }
@@ -230,9 +259,11 @@ impl Fleet {
     /// The first server that should run and does not, as a sentence.
     pub fn dead(&self) -> Option<String> {
         let fault = |station: &Station| station.running.as_ref()?.alive().err();
-        self.stations.values().find_map(fault).map(|fault| fault.to_string())
+        self.stations
+            .values()
+            .find_map(fault)
+            .map(|fault| fault.to_string())
     }
-
 }
 
 impl Drop for Fleet {
@@ -269,7 +300,11 @@ fn driver_ready(
         Transport::Tcp { port, .. } => ports.values().any(|known| known == port),
         _ => true,
     };
-    for endpoint in target.endpoints.iter().filter(|endpoint| names_it(&endpoint.transport)) {
+    for endpoint in target
+        .endpoints
+        .iter()
+        .filter(|endpoint| names_it(&endpoint.transport))
+    {
         driver.control(endpoint)?.ready(limit)?;
     }
     Ok(())

@@ -40,7 +40,9 @@ pub fn unavailable(plan: &Plan) -> BTreeMap<String, String> {
     let mut missing = BTreeMap::new();
     for shape in &plan.shapes {
         if let Some(program) = specs::missing_program(&shape.servers) {
-            missing.entry(shape.target.name.clone()).or_insert_with(|| program.to_string());
+            missing
+                .entry(shape.target.name.clone())
+                .or_insert_with(|| program.to_string());
         }
     }
     missing
@@ -58,9 +60,18 @@ pub fn campaign(
     let mut summary = Summary::default();
     let mut fleet = match Fleet::new() {
         Ok(fleet) => fleet,
-        Err(fault) => return Summary { fault: Some(fault), ..summary },
+        Err(fault) => {
+            return Summary {
+                fault: Some(fault),
+                ..summary
+            };
+        }
     };
-    let surroundings = Surroundings { plan, drivers, interrupted };
+    let surroundings = Surroundings {
+        plan,
+        drivers,
+        interrupted,
+    };
     let missing = unavailable(plan);
     watcher.campaign(plan.runs.len(), done.len());
     let mut first = true;
@@ -77,7 +88,14 @@ pub fn campaign(
             summary.interrupted = true;
             break;
         }
-        let ended = one(&surroundings, position, skipped, &mut fleet, results, watcher);
+        let ended = one(
+            &surroundings,
+            position,
+            skipped,
+            &mut fleet,
+            results,
+            watcher,
+        );
         match ended {
             Ok(Some(status)) => summary.count(status),
             Ok(None) => summary.interrupted = true,
@@ -136,7 +154,9 @@ fn skipped_run(reason: String) -> RunRecord {
 fn pause(length: Duration, interrupted: &AtomicBool) {
     let until = Instant::now() + length;
     while Instant::now() < until && !interrupted.load(Ordering::Relaxed) {
-        std::thread::sleep(Duration::from_millis(20).min(until.saturating_duration_since(Instant::now())));
+        std::thread::sleep(
+            Duration::from_millis(20).min(until.saturating_duration_since(Instant::now())),
+        );
     }
 }
 

@@ -82,7 +82,10 @@ pub fn run(
         version: String::new(),
     };
     let result = once.all();
-    let (doubts, version) = (std::mem::take(&mut once.doubts), std::mem::take(&mut once.version));
+    let (doubts, version) = (
+        std::mem::take(&mut once.doubts),
+        std::mem::take(&mut once.version),
+    );
     let unwritten = once.write_samples().err();
     once.fleet.end_run();
     let (status, reason) = match result {
@@ -145,7 +148,8 @@ impl<'a> Once<'a, '_, '_> {
         let directory = self.fleet.directory("store").map_err(Fault::Run)?;
         let run_directory = self.writer.directory().path().to_owned();
         let mut context = Context::new(places, &run_directory);
-        let resolved = target::resolve(&self.shape.target, spec, &directory, &context).map_err(Fault::Run)?;
+        let resolved =
+            target::resolve(&self.shape.target, spec, &directory, &context).map_err(Fault::Run)?;
         let driver = self.start(entry, spec, &resolved, &mut context)?;
         facts::write_asked(self.writer, context.asked());
         self.ask(spec, &*driver, &resolved)?;
@@ -160,7 +164,8 @@ impl<'a> Once<'a, '_, '_> {
 
     fn entry(&self) -> Result<&'a DriverEntry, Fault> {
         let name = &self.shape.target.driver;
-        find(self.surroundings.drivers, name).ok_or_else(|| Fault::Run(format!("this build has no driver `{name}`")))
+        find(self.surroundings.drivers, name)
+            .ok_or_else(|| Fault::Run(format!("this build has no driver `{name}`")))
     }
 
     /// Servers are up and the driver is open. A driver of servers opens first, since it says when they are ready.
@@ -171,7 +176,8 @@ impl<'a> Once<'a, '_, '_> {
         resolved: &Resolved,
         context: &mut Context<'_>,
     ) -> Result<Arc<dyn OpenDriver>, Fault> {
-        let open = || (entry.open)(resolved.target.clone()).map_err(|failure| Fault::Run(failure.message));
+        let open =
+            || (entry.open)(resolved.target.clone()).map_err(|failure| Fault::Run(failure.message));
         let early = match spec.store {
             Store::Server { .. } => Some(open()?),
             _ => None,
@@ -203,28 +209,38 @@ impl<'a> Once<'a, '_, '_> {
     fn logs(&self) -> Result<PathBuf, Fault> {
         let logs = self.writer.directory().server_logs(self.writer.slug());
         if !self.shape.servers.is_empty() {
-            let unwritable = |error| Fault::Results(format!("cannot make {}: {error}", logs.display()));
+            let unwritable =
+                |error| Fault::Results(format!("cannot make {}: {error}", logs.display()));
             std::fs::create_dir_all(&logs).map_err(unwritable)?;
         }
         Ok(logs)
     }
 
     /// What the store says of itself. A store that does not answer here would not answer an operation.
-    fn ask(&mut self, spec: &DriverSpec, driver: &dyn OpenDriver, resolved: &Resolved) -> Result<(), Fault> {
+    fn ask(
+        &mut self,
+        spec: &DriverSpec,
+        driver: &dyn OpenDriver,
+        resolved: &Resolved,
+    ) -> Result<(), Fault> {
         let failed = |failure: crate::op::Failure| Fault::Run(failure.message);
         let mut facts = Facts::default();
         for endpoint in &resolved.target.endpoints {
             let mut control = driver.control(endpoint).map_err(failed)?;
             control.ready(QUESTION).map_err(failed)?;
             let trip = control.round_trip(QUESTION).map_err(failed)?;
-            facts.round_trips.push((endpoint.label.clone(), trip.as_nanos() as u64));
+            facts
+                .round_trips
+                .push((endpoint.label.clone(), trip.as_nanos() as u64));
             if facts.version.is_empty() {
                 facts.version = control.version(QUESTION).map_err(failed)?;
                 facts.settings = control.settings(QUESTION).map_err(failed)?;
                 facts.durability = control.durability(QUESTION).map_err(failed)?;
             }
         }
-        facts.durability = facts.durability.or_else(|| (spec.durability)(&resolved.target.options));
+        facts.durability = facts
+            .durability
+            .or_else(|| (spec.durability)(&resolved.target.options));
         if doubts::durability_weaker(self.shape.target.durability, facts.durability) {
             doubts::add(&mut self.doubts, "durability_weaker");
         }
@@ -240,7 +256,11 @@ impl<'a> Once<'a, '_, '_> {
         resolved: &Resolved,
         phase: &PhasePlan,
     ) -> Result<(), Fault> {
-        let endpoints: Vec<_> = phase.groups.iter().map(|group| resolved.endpoints_of(group)).collect();
+        let endpoints: Vec<_> = phase
+            .groups
+            .iter()
+            .map(|group| resolved.endpoints_of(group))
+            .collect();
         let workloads = phase
             .groups
             .iter()
@@ -255,7 +275,13 @@ impl<'a> Once<'a, '_, '_> {
             endpoints: &endpoints,
             workloads: &workloads,
             blocking: spec.blocking(),
-            takes_all: matches!(spec.store, Store::Server { takes_all: true, .. }),
+            takes_all: matches!(
+                spec.store,
+                Store::Server {
+                    takes_all: true,
+                    ..
+                }
+            ),
             client: &plan.client,
             connect_timeout: Duration::from_nanos(self.shape.target.connect_timeout_ns),
             seed: plan.seed,
@@ -264,28 +290,42 @@ impl<'a> Once<'a, '_, '_> {
             stop: &stop,
         };
         let mut ear = Ear { once: self, phase };
-        let record = phase::run(&run, &mut ear).map_err(|failure| self.not_started(phase, &failure))?;
+        let record =
+            phase::run(&run, &mut ear).map_err(|failure| self.not_started(phase, &failure))?;
         self.ended(spec, phase, &record)
     }
 
     fn not_started(&self, phase: &PhasePlan, failure: &crate::op::Failure) -> Fault {
         match self.interrupted() {
             true => Fault::Interrupted,
-            false => Fault::Run(format!("phase `{}` could not start: {}", phase.name, failure.message)),
+            false => Fault::Run(format!(
+                "phase `{}` could not start: {}",
+                phase.name, failure.message
+            )),
         }
     }
 
-    fn ended(&mut self, spec: &DriverSpec, phase: &PhasePlan, record: &PhaseRecord) -> Result<(), Fault> {
+    fn ended(
+        &mut self,
+        spec: &DriverSpec,
+        phase: &PhasePlan,
+        record: &PhaseRecord,
+    ) -> Result<(), Fault> {
         self.sampler.sample_now();
         self.write_samples().map_err(Fault::Results)?;
-        self.writer.phase(phase, record).map_err(|fault| Fault::Results(fault.to_string()))?;
+        self.writer
+            .phase(phase, record)
+            .map_err(|fault| Fault::Results(fault.to_string()))?;
         self.watcher.phase_ended(record);
         if doubts::client_limited(&spec.store, record) {
             doubts::add(&mut self.doubts, "client_limited");
         }
         match &record.cut_short {
             _ if self.interrupted() => Err(Fault::Interrupted),
-            Some(reason) => Err(Fault::Run(format!("phase `{}` was cut short: {reason}", phase.name))),
+            Some(reason) => Err(Fault::Run(format!(
+                "phase `{}` was cut short: {reason}",
+                phase.name
+            ))),
             None => Ok(()),
         }
     }
@@ -303,7 +343,9 @@ impl<'a> Once<'a, '_, '_> {
 
     fn write_samples(&mut self) -> Result<(), String> {
         for sample in self.samples.try_iter() {
-            self.writer.sample(&sample).map_err(|fault| fault.to_string())?;
+            self.writer
+                .sample(&sample)
+                .map_err(|fault| fault.to_string())?;
         }
         Ok(())
     }
@@ -318,7 +360,10 @@ struct Ear<'a, 'b, 'w, 'p> {
 impl Listener for Ear<'_, '_, '_, '_> {
     fn window(&mut self, window: &WindowRecord) -> Result<(), String> {
         self.once.watcher.window(window);
-        self.once.writer.window(self.phase, window).map_err(|fault| fault.to_string())
+        self.once
+            .writer
+            .window(self.phase, window)
+            .map_err(|fault| fault.to_string())
     }
 
     fn started(&mut self, stage: Stage) {
@@ -345,16 +390,28 @@ pub fn find<'a>(drivers: &'a [DriverEntry], name: &str) -> Option<&'a DriverEntr
 }
 
 /// The workload of a group: names of operations become verbs.
-fn workload(target: &TargetPlan, phase: &PhasePlan, group: &GroupPlan) -> Result<Arc<Prepared>, String> {
+fn workload(
+    target: &TargetPlan,
+    phase: &PhasePlan,
+    group: &GroupPlan,
+) -> Result<Arc<Prepared>, String> {
     let verb = |name: &str| {
-        let own = target.operations.iter().position(|operation| operation.name == name);
+        let own = target
+            .operations
+            .iter()
+            .position(|operation| operation.name == name);
         own.map(|position| Verb::Custom(position as u16))
             .or_else(|| Verb::built_in(name))
             .ok_or_else(|| format!("phase `{}`: there is no operation `{name}`", phase.name))
     };
-    let mix = group.mix.iter().map(|entry| Ok((verb(&entry.operation)?, entry.weight)));
+    let mix = group
+        .mix
+        .iter()
+        .map(|entry| Ok((verb(&entry.operation)?, entry.weight)));
     let per_key = group.keys.uses_per_key.max(1);
-    let unlimited = group.operations.map_or(u64::MAX, |operations| operations.div_ceil(per_key));
+    let unlimited = group
+        .operations
+        .map_or(u64::MAX, |operations| operations.div_ceil(per_key));
     let workload = GroupWorkload {
         keys: group.keys.clone(),
         values: group.values.clone(),
@@ -367,4 +424,3 @@ fn workload(target: &TargetPlan, phase: &PhasePlan, group: &GroupPlan) -> Result
         own.is_some_and(|operation| operation.table.to_string().contains("$value"))
     })
 }
-

@@ -11,7 +11,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Errors are sentences that name the server.
-pub fn server_spec(plan: &ServerPlan, place: &Place, context: &mut Context<'_>, log: &Path) -> Result<ServerSpec, String> {
+pub fn server_spec(
+    plan: &ServerPlan,
+    place: &Place,
+    context: &mut Context<'_>,
+    log: &Path,
+) -> Result<ServerSpec, String> {
     context.enter(&plan.name);
     let context = &*context;
     let named = |fault: String| format!("server `{}`: {fault}", plan.name);
@@ -20,8 +25,18 @@ pub fn server_spec(plan: &ServerPlan, place: &Place, context: &mut Context<'_>, 
         instance: 1,
         instances: 1,
         command: texts(&plan.command, context).map_err(named)?,
-        files: plan.files.iter().map(|file| file_spec(file, context)).collect::<Result<_, _>>().map_err(named)?,
-        setup: plan.setup.iter().map(|command| texts(command, context)).collect::<Result<_, _>>().map_err(named)?,
+        files: plan
+            .files
+            .iter()
+            .map(|file| file_spec(file, context))
+            .collect::<Result<_, _>>()
+            .map_err(named)?,
+        setup: plan
+            .setup
+            .iter()
+            .map(|command| texts(command, context))
+            .collect::<Result<_, _>>()
+            .map_err(named)?,
         environment: environment(plan, context).map_err(named)?,
         user: Some(plan.user.clone()).filter(|user| !user.is_empty()),
         cpus: cpus(&plan.cpus).map_err(named)?,
@@ -45,7 +60,10 @@ pub fn server_spec(plan: &ServerPlan, place: &Place, context: &mut Context<'_>, 
 
 /// The first program that a server of these needs and that is not installed; known before anything starts.
 pub fn missing_program(servers: &[Arc<ServerPlan>]) -> Option<MissingProgram> {
-    let places: BTreeMap<String, Place> = servers.iter().map(|plan| (plan.name.clone(), nowhere(plan))).collect();
+    let places: BTreeMap<String, Place> = servers
+        .iter()
+        .map(|plan| (plan.name.clone(), nowhere(plan)))
+        .collect();
     let mut context = Context::new(places, Path::new("/"));
     servers.iter().find_map(|plan| {
         // A template that cannot be rendered yet (a variable that is not set) is the run's own fault, not a missing program.
@@ -57,7 +75,11 @@ pub fn missing_program(servers: &[Arc<ServerPlan>]) -> Option<MissingProgram> {
 fn nowhere(plan: &ServerPlan) -> Place {
     Place {
         directory: PathBuf::from("/nonexistent"),
-        ports: plan.ports.iter().map(|port| (port.name.clone(), port.fixed.unwrap_or(1))).collect(),
+        ports: plan
+            .ports
+            .iter()
+            .map(|port| (port.name.clone(), port.fixed.unwrap_or(1)))
+            .collect(),
     }
 }
 
@@ -65,7 +87,10 @@ pub fn texts(texts: &[Text], context: &dyn RunContext) -> Result<Vec<String>, St
     texts.iter().map(|text| text.render(context)).collect()
 }
 
-fn environment(plan: &ServerPlan, context: &dyn RunContext) -> Result<Vec<(String, String)>, String> {
+fn environment(
+    plan: &ServerPlan,
+    context: &dyn RunContext,
+) -> Result<Vec<(String, String)>, String> {
     let rendered = |(name, value): (&String, &Text)| Ok((name.clone(), value.render(context)?));
     plan.environment.iter().map(rendered).collect()
 }
@@ -75,17 +100,26 @@ fn file_spec(file: &FilePlan, context: &dyn RunContext) -> Result<FileSpec, Stri
         FileContent::Text(text) => server::FileContent::Text(text.render(context)?),
         FileContent::Copy { absolute, .. } => server::FileContent::Copy(absolute.clone()),
     };
-    Ok(FileSpec { path: PathBuf::from(&file.path), content })
+    Ok(FileSpec {
+        path: PathBuf::from(&file.path),
+        content,
+    })
 }
 
 fn ready(ready: &Ready, place: &Place, context: &dyn RunContext) -> Result<ReadySpec, String> {
     let address = |name: &str| {
-        let port = place.ports.get(name).ok_or_else(|| format!("`ready` names port `{name}`, which it has not"))?;
+        let port = place
+            .ports
+            .get(name)
+            .ok_or_else(|| format!("`ready` names port `{name}`, which it has not"))?;
         Ok::<_, String>(SocketAddr::from((Ipv4Addr::LOCALHOST, *port)))
     };
     Ok(match ready {
         Ready::Tcp(port) => ReadySpec::Tcp(address(port)?),
-        Ready::Http(path) => ReadySpec::Http { address: address("main")?, path: path.clone() },
+        Ready::Http(path) => ReadySpec::Http {
+            address: address("main")?,
+            path: path.clone(),
+        },
         Ready::Log(pattern) => {
             ReadySpec::Log(regex::Regex::new(pattern).map_err(|fault| format!("`ready`: {fault}"))?)
         }
@@ -96,9 +130,14 @@ fn ready(ready: &Ready, place: &Place, context: &dyn RunContext) -> Result<Ready
 
 /// `0-1,3` as taskset takes it.
 fn cpus(list: &str) -> Result<Vec<usize>, String> {
-    let wrong = |part: &str| format!("`cpus`: `{part}` is no CPU or range of CPUs, as in \"0-1,3\"");
+    let wrong =
+        |part: &str| format!("`cpus`: `{part}` is no CPU or range of CPUs, as in \"0-1,3\"");
     let mut cpus = Vec::new();
-    for part in list.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+    for part in list
+        .split(',')
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+    {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let first: usize = first.trim().parse().map_err(|_| wrong(part))?;
         let last: usize = last.trim().parse().map_err(|_| wrong(part))?;

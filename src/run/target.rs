@@ -25,7 +25,10 @@ pub fn resolve(
     let groups = endpoint_groups(plan, spec, directory, context)?;
     let target = Target {
         name: plan.name.clone(),
-        endpoints: groups.iter().flat_map(|(_, endpoints)| endpoints.clone()).collect(),
+        endpoints: groups
+            .iter()
+            .flat_map(|(_, endpoints)| endpoints.clone())
+            .collect(),
         options: options(plan, spec, context)?,
         operations: plan
             .operations
@@ -41,7 +44,10 @@ pub fn resolve(
 impl Resolved {
     /// The endpoints that a group of threads uses: those it names, else the unnamed ones, else all.
     pub fn endpoints_of(&self, group: &GroupPlan) -> Vec<Endpoint> {
-        let named = self.groups.iter().find(|(name, _)| *name == group.endpoints);
+        let named = self
+            .groups
+            .iter()
+            .find(|(name, _)| *name == group.endpoints);
         match named {
             Some((_, endpoints)) => endpoints.clone(),
             None => self.target.endpoints.clone(),
@@ -49,19 +55,35 @@ impl Resolved {
     }
 }
 
-fn options(plan: &TargetPlan, spec: &DriverSpec, context: &dyn RunContext) -> Result<Options, String> {
+fn options(
+    plan: &TargetPlan,
+    spec: &DriverSpec,
+    context: &dyn RunContext,
+) -> Result<Options, String> {
     let rendered = |(name, value): (&String, &serde_json::Value)| {
-        let value = render_json(value, context).map_err(|fault| format!("option `{name}`: {fault}"))?;
+        let value =
+            render_json(value, context).map_err(|fault| format!("option `{name}`: {fault}"))?;
         Ok((name.clone(), value))
     };
-    let values = plan.options.iter().map(rendered).collect::<Result<_, String>>()?;
+    let values = plan
+        .options
+        .iter()
+        .map(rendered)
+        .collect::<Result<_, String>>()?;
     Ok(Options::new(spec.options, values))
 }
 
-fn custom(plan: &OperationPlan, context: &dyn RunContext) -> Result<Option<CustomOperation>, String> {
-    let rendered = render_json(&plan.table, context).map_err(|fault| format!("operation `{}`: {fault}", plan.name))?;
+fn custom(
+    plan: &OperationPlan,
+    context: &dyn RunContext,
+) -> Result<Option<CustomOperation>, String> {
+    let rendered = render_json(&plan.table, context)
+        .map_err(|fault| format!("operation `{}`: {fault}", plan.name))?;
     match rendered {
-        serde_json::Value::Object(table) => Ok(Some(CustomOperation { name: plan.name.clone(), table })),
+        serde_json::Value::Object(table) => Ok(Some(CustomOperation {
+            name: plan.name.clone(),
+            table,
+        })),
         _ => Ok(None),
     }
 }
@@ -82,7 +104,11 @@ fn endpoint_groups(
         parse(&rendered).map_err(|fault| format!("endpoint `{}`: {}", text.source(), fault.message))
     };
     let of_group = |group: &crate::plan::EndpointGroup| {
-        let endpoints = group.endpoints.iter().map(read).collect::<Result<Vec<_>, String>>()?;
+        let endpoints = group
+            .endpoints
+            .iter()
+            .map(read)
+            .collect::<Result<Vec<_>, String>>()?;
         Ok((group.name.clone(), endpoints))
     };
     plan.endpoints.iter().map(of_group).collect()
@@ -92,10 +118,16 @@ fn in_directory(directory: &Path) -> Endpoint {
     Endpoint {
         text: String::new(),
         label: "embedded".to_owned(),
-        transport: Transport::Directory { path: directory.to_owned() },
+        transport: Transport::Directory {
+            path: directory.to_owned(),
+        },
     }
 }
 
 fn nothing() -> Endpoint {
-    Endpoint { text: String::new(), label: "none".to_owned(), transport: Transport::Nothing }
+    Endpoint {
+        text: String::new(),
+        label: "none".to_owned(),
+        transport: Transport::Nothing,
+    }
 }
