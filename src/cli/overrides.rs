@@ -10,19 +10,19 @@ use std::path::Path;
 /// Flattened into the arguments of commands that read scenarios.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct OverrideArgs {
-    /// Replace a var, or any key by its path: `operations=1000`, `runs.repeats=5`
+    /// Replace a var, or any key by its path: `operations=1000`, `runs.repeats=5`; may be given several times
     #[arg(long, value_name = "NAME=VALUE")]
     pub set: Vec<String>,
-    /// Only these runs: `target=redis,threads=1|4`, or a run id; several add up
+    /// Only these runs: `target=redis,threads=1|4`, or a run's id as `plan --runs` prints it; may be given several times
     #[arg(long, value_name = "AXIS=VALUE,...")]
     pub only: Vec<String>,
-    /// Merge the scenario's [quick] over it: a try in seconds
+    /// Merge the scenario's [quick] over it, to try it in seconds
     #[arg(long)]
     pub quick: bool,
-    /// Add or replace a label
+    /// Add or replace a label: `kernel=6.12`
     #[arg(long, value_name = "NAME=VALUE")]
     pub label: Vec<String>,
-    /// Warnings and missing programs are errors
+    /// Take warnings, and programs of servers that are missing, for errors
     #[arg(long)]
     pub strict: bool,
 }
@@ -47,8 +47,18 @@ impl OverrideArgs {
 
     /// As the command line said it, for the manifest.
     pub fn as_given(&self) -> Vec<String> {
-        let each = |flag: &str, values: &[String]| values.iter().map(|value| format!("{flag} {value}")).collect::<Vec<_>>();
-        let mut given = [each("--set", &self.set), each("--only", &self.only), each("--label", &self.label)].concat();
+        let each = |flag: &str, values: &[String]| {
+            values
+                .iter()
+                .map(|value| format!("{flag} {value}"))
+                .collect::<Vec<_>>()
+        };
+        let mut given = [
+            each("--set", &self.set),
+            each("--only", &self.only),
+            each("--label", &self.label),
+        ]
+        .concat();
         given.extend(self.quick.then(|| "--quick".to_owned()));
         given.extend(self.strict.then(|| "--strict".to_owned()));
         given

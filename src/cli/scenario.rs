@@ -103,10 +103,19 @@ fn campaign(args: &Args, planned: &Planned, interrupted: &Arc<AtomicBool>) -> Re
     let (mut results, done) = open_results(args, planned)?;
     let directory = results.directory().path().to_owned();
     let mut progress = Progress::new();
-    let summary = run::campaign(plan, DRIVERS, &mut results, &done, interrupted, &mut progress);
+    let summary = run::campaign(
+        plan,
+        DRIVERS,
+        &mut results,
+        &done,
+        interrupted,
+        &mut progress,
+    );
     progress.finish();
     let exit = exit_of(&summary, args.overrides.strict, done.len());
-    let finished = results.finish(Timestamp::now(), exit as i32).map_err(|fault| fault.to_string());
+    let finished = results
+        .finish(Timestamp::now(), exit as i32)
+        .map_err(|fault| fault.to_string());
     if let Some(fault) = &summary.fault {
         eprintln!("error: {fault}");
     }
@@ -114,8 +123,14 @@ fn campaign(args: &Args, planned: &Planned, interrupted: &Arc<AtomicBool>) -> Re
     show_tables(&directory);
     eprintln!("{}", closing_line(&summary, done.len(), &directory));
     if summary.interrupted {
-        let file = args.files.first().map_or(String::new(), |file| file.display().to_string());
-        eprintln!("go on with: dbbench scenario {file} --resume {}", directory.display());
+        let file = args
+            .files
+            .first()
+            .map_or(String::new(), |file| file.display().to_string());
+        eprintln!(
+            "go on with: dbbench scenario {file} --resume {}",
+            directory.display()
+        );
     }
     Ok(exit)
 }
@@ -128,7 +143,10 @@ fn check_machine(args: &Args, plan: &Plan) -> Result<(), String> {
         let target = plan.shapes.iter().find(|shape| shape.target.name == target);
         args.overrides.strict || target.is_some_and(|shape| shape.target.must_exist)
     };
-    match run::unavailable(plan).iter().find(|(target, _)| must_exist(target)) {
+    match run::unavailable(plan)
+        .iter()
+        .find(|(target, _)| must_exist(target))
+    {
         Some((target, reason)) => Err(format!("target `{target}` cannot run: {reason}")),
         None => Ok(()),
     }
@@ -137,13 +155,21 @@ fn check_machine(args: &Args, plan: &Plan) -> Result<(), String> {
 /// Bytes of memory and of disk (of the directory for temporary files) that are free.
 fn available() -> (u64, u64) {
     use procfs::Current;
-    let memory = procfs::Meminfo::current().ok().and_then(|info| info.mem_available).unwrap_or(u64::MAX);
+    let memory = procfs::Meminfo::current()
+        .ok()
+        .and_then(|info| info.mem_available)
+        .unwrap_or(u64::MAX);
     let disk = nix::sys::statvfs::statvfs(&std::env::temp_dir());
-    let disk = disk.map_or(u64::MAX, |disk| disk.blocks_available() as u64 * disk.fragment_size() as u64);
+    let disk = disk.map_or(u64::MAX, |disk| {
+        disk.blocks_available() as u64 * disk.fragment_size() as u64
+    });
     (memory, disk)
 }
 
-fn open_results<'p>(args: &Args, planned: &'p Planned) -> Result<(ResultsWriter<'p>, HashSet<usize>), String> {
+fn open_results<'p>(
+    args: &Args,
+    planned: &'p Planned,
+) -> Result<(ResultsWriter<'p>, HashSet<usize>), String> {
     let plan = &planned.made.plan;
     let now = Timestamp::now();
     let sentence = |fault: crate::results::ResultsError| fault.to_string();
@@ -154,14 +180,34 @@ fn open_results<'p>(args: &Args, planned: &'p Planned) -> Result<(ResultsWriter<
     }
     let directory = match &args.out {
         Some(path) => RunDirectory::create_at(path),
-        None => RunDirectory::create(Path::new(crate::results::layout::ROOT), &plan.scenario.name, now),
+        None => RunDirectory::create(
+            Path::new(crate::results::layout::ROOT),
+            &plan.scenario.name,
+            now,
+        ),
     };
-    let files = planned.sources.sources.iter().map(|source| SourceFile::new(&*source.name, &*source.text));
-    let mut manifest = Manifest::new(plan, files.collect(), now);
+    let mut manifest = Manifest::new(plan, source_files(planned), now);
     manifest.overrides = args.overrides.as_given();
-    planned.made.warnings.iter().for_each(|warning| manifest.note(warning.message.clone()));
-    let results = ResultsWriter::open(directory.map_err(sentence)?, plan, manifest).map_err(sentence)?;
+    planned
+        .made
+        .warnings
+        .iter()
+        .for_each(|warning| manifest.note(warning.message.clone()));
+    let results =
+        ResultsWriter::open(directory.map_err(sentence)?, plan, manifest).map_err(sentence)?;
     Ok((results, HashSet::new()))
+}
+
+/// The files that the scenario was read from, each once: a fragment that two files extend is read twice.
+fn source_files(planned: &Planned) -> Vec<SourceFile> {
+    let mut files: Vec<SourceFile> = Vec::new();
+    for source in &planned.sources.sources {
+        let file = SourceFile::new(&*source.name, &*source.text);
+        if !files.contains(&file) {
+            files.push(file);
+        }
+    }
+    files
 }
 
 /// Makes the tables and prints them. A table that cannot be made costs the others nothing.
@@ -169,7 +215,9 @@ fn show_tables(directory: &Path) {
     let made = tables::make(&[directory.to_owned()], None).map_err(|fault| fault.to_string());
     let written = made.and_then(|tables| {
         let folder = directory.join(crate::results::layout::TABLES);
-        tables::write(&tables, &folder).map(|_| tables).map_err(|fault| fault.to_string())
+        tables::write(&tables, &folder)
+            .map(|_| tables)
+            .map_err(|fault| fault.to_string())
     });
     match written {
         Ok(tables) => {
@@ -184,7 +232,9 @@ fn exit_of(summary: &Summary, strict: bool, done: usize) -> Exit {
     let ran = summary.valid + summary.invalid + summary.failed + done;
     match summary {
         Summary { fault: Some(_), .. } => Exit::CouldNotRun,
-        Summary { interrupted: true, .. } => Exit::Interrupted,
+        Summary {
+            interrupted: true, ..
+        } => Exit::Interrupted,
         _ if summary.failed + summary.invalid > 0 => Exit::SomeFailed,
         _ if strict && summary.skipped > 0 => Exit::SomeFailed,
         _ if ran == 0 => Exit::CouldNotRun,
@@ -201,8 +251,18 @@ fn closing_line(summary: &Summary, done: usize, directory: &Path) -> String {
         (summary.skipped, "skipped"),
     ];
     let told = counts.iter().filter(|(count, _)| *count > 0);
-    let told: Vec<String> = told.map(|(count, what)| format!("{count} {what}")).collect();
-    let told = if told.is_empty() { "no runs".to_owned() } else { told.join(", ") };
-    let interrupted = if summary.interrupted { "; interrupted" } else { "" };
+    let told: Vec<String> = told
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    let told = if told.is_empty() {
+        "no runs".to_owned()
+    } else {
+        told.join(", ")
+    };
+    let interrupted = if summary.interrupted {
+        "; interrupted"
+    } else {
+        ""
+    };
     format!("{told}{interrupted}; results in {}", directory.display())
 }

@@ -6,15 +6,16 @@ use schemars::generate::SchemaSettings;
 
 const EXAMPLES: &str = "\
 Examples:
-  dbbench schema > scenario.schema.json        then `#:schema scenario.schema.json` as a scenario's first line
+  dbbench schema > scenario.schema.json
+      then `#:schema scenario.schema.json` as the first line of a scenario beside it
   dbbench schema plan > plan.schema.json
   dbbench schema manifest > manifest.schema.json";
 
-/// Print a JSON Schema (draft-07), for completion in editors and for programs that read results.
+/// Print a JSON Schema (draft-07), for editors and for programs that read results.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Which file's
+    /// The kind of file that it describes
     #[arg(value_enum, default_value_t = What::Scenario)]
     what: What,
 }
