@@ -159,6 +159,32 @@ mod tests {
     }
 
     #[test]
+    fn a_definition_may_come_from_an_edited_scenario() {
+        let temporary = tempfile::tempdir().unwrap();
+        let path = temporary.path().join("out");
+        run_directory(&path);
+        let file = temporary.path().join("edited.toml");
+        let text = "schema = 1\nname = \"edited\"\n[sweep]\ntarget = [\"redis\"]\n\
+            threads = [1, 4]\n[targets.redis]\ndriver = \"null\"\n\
+            [workload.values]\nsize = 1\n[[phases]]\nname = \"load\"\noperation = \"set\"\noperations = 10\n\
+            threads = \"{{ threads }}\"\n[[tables]]\nname = \"twice\"\nrows = [\"threads\"]\n\
+            where = \"{{ target == 'redis' and threads == 1 }}\"\n[tables.values]\ntwice = \"{{ load.operations * 2 }}\"\n";
+        std::fs::write(&file, text).unwrap();
+        let arguments = [path.to_str().unwrap(), "--scenario", file.to_str().unwrap()];
+        let printed = run(&args(&[&arguments[..], &["--format", "text"]].concat())).unwrap();
+        let row = "\n        1     40";
+        assert!(
+            printed.starts_with("twice\n") && printed.contains(row),
+            "{printed}"
+        );
+
+        std::fs::write(&file, text.replace("load.operations", "load.operation")).unwrap();
+        let (exit, drawn) = run(&args(&arguments)).unwrap_err();
+        assert_eq!(exit, Exit::WrongScenario);
+        assert!(drawn.contains("edited.toml:"), "{drawn}");
+    }
+
+    #[test]
     fn each_fault_has_its_exit_code() {
         let (exit, message) = run(&args(&["/nowhere/at/all"])).unwrap_err();
         assert_eq!(exit, Exit::CouldNotRun);
