@@ -161,7 +161,7 @@ fn available() -> (u64, u64) {
         .unwrap_or(u64::MAX);
     let disk = nix::sys::statvfs::statvfs(&std::env::temp_dir());
     let disk = disk.map_or(u64::MAX, |disk| {
-        disk.blocks_available() as u64 * disk.fragment_size() as u64
+        disk.blocks_available() * disk.fragment_size()
     });
     (memory, disk)
 }
