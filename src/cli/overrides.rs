@@ -47,11 +47,21 @@ impl OverrideArgs {
 
     /// As the command line said it, for the manifest.
     pub fn as_given(&self) -> Vec<String> {
+        self.said(str::to_owned)
+    }
+
+    /// The same for a shell, to be said once more; empty, or it ends with a space.
+    pub fn for_shell(&self) -> String {
+        self.said(quoted)
+            .iter()
+            .map(|said| format!("{said} "))
+            .collect()
+    }
+
+    fn said(&self, value: impl Fn(&str) -> String) -> Vec<String> {
         let each = |flag: &str, values: &[String]| {
-            values
-                .iter()
-                .map(|value| format!("{flag} {value}"))
-                .collect::<Vec<_>>()
+            let said = values.iter().map(|text| format!("{flag} {}", value(text)));
+            said.collect::<Vec<_>>()
         };
         let mut given = [
             each("--set", &self.set),
@@ -95,5 +105,35 @@ impl OverrideArgs {
             made,
             warnings: drawn,
         })
+    }
+}
+
+/// As a shell reads it back.
+fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "=._-/,".contains(c);
+    match !text.is_empty() && text.chars().all(plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_given_can_be_given_again() {
+        let given = OverrideArgs {
+            set: vec!["keys=100".into(), "note=it's".into()],
+            only: vec!["target=a|b".into()],
+            quick: true,
+            ..OverrideArgs::default()
+        };
+        assert_eq!(
+            given.for_shell(),
+            "--set keys=100 --set 'note=it'\\''s' --only 'target=a|b' --quick "
+        );
+        assert_eq!(given.as_given()[2], "--only target=a|b");
+        assert_eq!(OverrideArgs::default().for_shell(), "");
     }
 }

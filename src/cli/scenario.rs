@@ -18,7 +18,7 @@ use std::sync::atomic::AtomicBool;
 /// Run scenarios: start the servers, drive them, write CSV, histograms and tables.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  dbbench scenario scenarios/quickstart.toml            embedded stores only, in seconds
+  dbbench scenario scenarios/quickstart.toml            embedded stores only, half a minute
   dbbench scenario --quick scenarios/kvs-40k.toml       a try: fewer operations, fewer runs
   dbbench scenario scenarios/kvs-40k.toml --only 'target=redis,threads=1|16'
   dbbench scenario scenarios/kvs-40k.toml --set operations=1000 --label kernel=6.12
@@ -128,7 +128,8 @@ fn campaign(args: &Args, planned: &Planned, interrupted: &Arc<AtomicBool>) -> Re
             .first()
             .map_or(String::new(), |file| file.display().to_string());
         eprintln!(
-            "go on with: dbbench scenario {file} --resume {}",
+            "go on with: dbbench scenario {file} {}--resume {}",
+            args.overrides.for_shell(),
             directory.display()
         );
     }
