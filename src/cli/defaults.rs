@@ -8,7 +8,7 @@ Examples:
   dbbench defaults                 what is merged underneath every scenario
   dbbench defaults | grep timeout";
 
-/// Print the built-in defaults, a commented TOML file that is merged underneath every scenario.
+/// Print the built-in defaults: commented TOML, merged underneath every scenario.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {}

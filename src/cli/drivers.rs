@@ -153,9 +153,13 @@ fn held_in(spec: &DriverSpec) -> &'static str {
 
 fn durability(spec: &DriverSpec) -> String {
     let defaults = Options::new(spec.options, serde_json::Map::new());
-    match (spec.durability)(&defaults) {
-        Some(durability) => format!("{} with the options' defaults", durability.name()),
-        None => "as the server is configured".to_owned(),
+    match ((spec.durability)(&defaults), spec.store) {
+        (Some(durability), Store::Embedded) => {
+            format!("{} with the options' defaults", durability.name())
+        }
+        (Some(durability), _) => durability.name().to_owned(),
+        (None, Store::Server { .. }) => "as the server is configured; it is asked".to_owned(),
+        (None, _) => String::new(),
     }
 }
 
@@ -261,7 +265,7 @@ mod tests {
             "get, set, your own",
             "some://127.0.0.1:1",
             "one connection per session",
-            "group with the options' defaults",
+            "durability   group",
             "64MiB",
             "(required)",
             "fast, safe",

@@ -14,7 +14,7 @@ pub enum Exit {
     WrongScenario = 2,
     /// Some runs failed or are invalid.
     SomeFailed = 3,
-    /// A gate was crossed.
+    /// A gate was crossed. Kept for gates, which are not built yet.
     GateCrossed = 4,
     /// Ctrl-C or SIGTERM.
     Interrupted = 130,
@@ -26,7 +26,7 @@ Exit codes:
   1    could not run
   2    the scenario or the command line is wrong
   3    some runs failed or are invalid
-  4    a gate was crossed
+  4    (kept for gates, which are not built yet)
   130  interrupted";
 
 impl From<Exit> for ExitCode {

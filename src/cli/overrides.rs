@@ -10,19 +10,19 @@ use std::path::Path;
 /// Flattened into the arguments of commands that read scenarios.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct OverrideArgs {
-    /// Replace a var, or any key by its path: `operations=1000`, `runs.repeats=5`
+    /// Replace a var, or any key by its path: `operations=1000`, `runs.repeats=5`; may be given several times
     #[arg(long, value_name = "NAME=VALUE")]
     pub set: Vec<String>,
-    /// Only these runs: `target=redis,threads=1|4`, or a run id; several add up
+    /// Only these runs: `target=redis,threads=1|4`, or a run's id as `plan --runs` prints it; may be given several times
     #[arg(long, value_name = "AXIS=VALUE,...")]
     pub only: Vec<String>,
-    /// Merge the scenario's [quick] over it: a try in seconds
+    /// Merge the scenario's [quick] over it, to try it in seconds
     #[arg(long)]
     pub quick: bool,
-    /// Add or replace a label
+    /// Add or replace a label: `kernel=6.12`
     #[arg(long, value_name = "NAME=VALUE")]
     pub label: Vec<String>,
-    /// Warnings and missing programs are errors
+    /// Take warnings, and programs of servers that are missing, for errors
     #[arg(long)]
     pub strict: bool,
 }
@@ -47,11 +47,21 @@ impl OverrideArgs {
 
     /// As the command line said it, for the manifest.
     pub fn as_given(&self) -> Vec<String> {
+        self.said(str::to_owned)
+    }
+
+    /// The same for a shell, to be said once more; empty, or it ends with a space.
+    pub fn for_shell(&self) -> String {
+        self.said(quoted)
+            .iter()
+            .map(|said| format!("{said} "))
+            .collect()
+    }
+
+    fn said(&self, value: impl Fn(&str) -> String) -> Vec<String> {
         let each = |flag: &str, values: &[String]| {
-            values
-                .iter()
-                .map(|value| format!("{flag} {value}"))
-                .collect::<Vec<_>>()
+            let said = values.iter().map(|text| format!("{flag} {}", value(text)));
+            said.collect::<Vec<_>>()
         };
         let mut given = [
             each("--set", &self.set),
@@ -95,5 +105,35 @@ impl OverrideArgs {
             made,
             warnings: drawn,
         })
+    }
+}
+
+/// As a shell reads it back.
+fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "=._-/,".contains(c);
+    match !text.is_empty() && text.chars().all(plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_given_can_be_given_again() {
+        let given = OverrideArgs {
+            set: vec!["keys=100".into(), "note=it's".into()],
+            only: vec!["target=a|b".into()],
+            quick: true,
+            ..OverrideArgs::default()
+        };
+        assert_eq!(
+            given.for_shell(),
+            "--set keys=100 --set 'note=it'\\''s' --only 'target=a|b' --quick "
+        );
+        assert_eq!(given.as_given()[2], "--only target=a|b");
+        assert_eq!(OverrideArgs::default().for_shell(), "");
     }
 }

@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicBool;
 /// Run scenarios: start the servers, drive them, write CSV, histograms and tables.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  dbbench scenario scenarios/quickstart.toml            embedded stores only, in seconds
+  dbbench scenario scenarios/quickstart.toml            embedded stores only, half a minute
   dbbench scenario --quick scenarios/kvs-40k.toml       a try: fewer operations, fewer runs
   dbbench scenario scenarios/kvs-40k.toml --only 'target=redis,threads=1|16'
   dbbench scenario scenarios/kvs-40k.toml --set operations=1000 --label kernel=6.12
@@ -137,7 +137,8 @@ fn campaign(args: &Args, planned: &Planned, interrupted: &Arc<AtomicBool>) -> Re
             .first()
             .map_or(String::new(), |file| file.display().to_string());
         super::tell(&format!(
-            "go on with: dbbench scenario {file} --resume {}",
+            "go on with: dbbench scenario {file} {}--resume {}",
+            args.overrides.for_shell(),
             directory.display()
         ));
     }
@@ -195,12 +196,7 @@ fn open_results<'p>(
             now,
         ),
     };
-    let files = planned
-        .sources
-        .sources
-        .iter()
-        .map(|source| SourceFile::new(&*source.name, &*source.text));
-    let mut manifest = Manifest::new(plan, files.collect(), now);
+    let mut manifest = Manifest::new(plan, source_files(planned), now);
     manifest.overrides = args.overrides.as_given();
     planned
         .made
@@ -210,6 +206,18 @@ fn open_results<'p>(
     let results =
         ResultsWriter::open(directory.map_err(sentence)?, plan, manifest).map_err(sentence)?;
     Ok((results, HashSet::new()))
+}
+
+/// The files that the scenario was read from, each once: a fragment that two files extend is read twice.
+fn source_files(planned: &Planned) -> Vec<SourceFile> {
+    let mut files: Vec<SourceFile> = Vec::new();
+    for source in &planned.sources.sources {
+        let file = SourceFile::new(&*source.name, &*source.text);
+        if !files.contains(&file) {
+            files.push(file);
+        }
+    }
+    files
 }
 
 /// Makes the tables and prints them. A table that cannot be made costs the others nothing.
@@ -223,9 +231,8 @@ fn show_tables(directory: &Path) {
     });
     match written {
         Ok(tables) => {
-            for table in &tables {
-                super::print(&format!("{}\n{}\n", table.name, tables::print(table)));
-            }
+            let texts: Vec<String> = tables.iter().map(tables::print).collect();
+            super::print(&texts.join("\n"));
         }
         Err(fault) => super::tell(&format!("error: cannot make the tables: {fault}")),
     }

@@ -6,14 +6,16 @@ use schemars::generate::SchemaSettings;
 
 const EXAMPLES: &str = "\
 Examples:
-  dbbench schema > scenario.schema.json        then `#:schema scenario.schema.json` as a scenario's first line
-  dbbench schema plan > plan.schema.json";
+  dbbench schema > scenario.schema.json
+      then `#:schema scenario.schema.json` as the first line of a scenario beside it
+  dbbench schema plan > plan.schema.json
+  dbbench schema manifest > manifest.schema.json";
 
-/// Print a JSON Schema (draft-07), for completion in editors and for programs that read results.
+/// Print a JSON Schema (draft-07), for editors and for programs that read results.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Which file's
+    /// The kind of file that it describes
     #[arg(value_enum, default_value_t = What::Scenario)]
     what: What,
 }
@@ -22,8 +24,10 @@ pub struct Args {
 enum What {
     /// Scenario files, with the options of this build's drivers
     Scenario,
-    /// plan.json
+    /// plan.json of a run directory
     Plan,
+    /// manifest.json of a run directory
+    Manifest,
 }
 
 pub fn main(args: Args) -> Exit {
@@ -32,6 +36,7 @@ pub fn main(args: Args) -> Exit {
             &crate::registry::specs(),
         )),
         What::Plan => super::print(&text_of::<crate::plan::Plan>()),
+        What::Manifest => super::print(&text_of::<crate::results::Manifest>()),
     }
 }
 

@@ -1,9 +1,9 @@
 //! `dbbench tables`: makes the tables of finished runs again.
 
 use super::exit::Exit;
+use super::overrides::OverrideArgs;
 use crate::results::read::TablePlan;
 use crate::tables;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -45,24 +45,21 @@ enum Format {
 
 pub fn main(args: Args) -> Exit {
     match run(&args) {
-        Ok(text) => {
-            // A reader that has gone (`| head`) is no fault.
-            let _ = std::io::stdout().write_all(text.as_bytes());
-            Exit::Done
-        }
+        Ok(text) => super::print(&text),
         Err((exit, message)) => {
-            eprintln!("dbbench: {message}");
+            eprint!("{message}");
             exit
         }
     }
 }
 
-/// What is to be printed.
+/// What is to be printed; or how to end, with the message.
 fn run(args: &Args) -> Result<String, (Exit, String)> {
     let definitions = match &args.scenario {
-        Some(path) => Some(definitions_from(path).map_err(|error| (Exit::WrongScenario, error))?),
+        Some(path) => Some(definitions_from(path).map_err(|drawn| (Exit::WrongScenario, drawn))?),
         None => None,
     };
+    let fault = |exit: Exit, sentence: String| (exit, format!("error: {sentence}\n"));
     let out = match (&args.out, args.directories.as_slice()) {
         (Some(out), _) => Some(out.clone()),
         (None, [one]) => Some(tables::directory_of(one)),
@@ -70,22 +67,22 @@ fn run(args: &Args) -> Result<String, (Exit, String)> {
     };
     if out.is_none() && args.format == Format::Csv {
         let message = "tables of several run directories need a place: --out DIR".to_owned();
-        return Err((Exit::WrongScenario, message));
+        return Err(fault(Exit::WrongScenario, message));
     }
     let made = tables::make(&args.directories, definitions).map_err(|error| match error {
-        tables::TablesError::Results(error) => (Exit::CouldNotRun, error.to_string()),
-        error => (Exit::WrongScenario, error.to_string()),
+        tables::TablesError::Results(error) => fault(Exit::CouldNotRun, error.to_string()),
+        error => fault(Exit::WrongScenario, error.to_string()),
     })?;
     if made.is_empty() {
         return Ok("the scenario asks for no tables\n".to_owned());
     }
-    for note in made.iter().flat_map(|table| &table.notes) {
-        eprintln!("dbbench: {note}");
-    }
     match out.filter(|_| args.format == Format::Csv) {
         Some(out) => {
+            for note in made.iter().flat_map(|table| &table.notes) {
+                eprintln!("note: {note}");
+            }
             let written = tables::write(&made, &out)
-                .map_err(|error| (Exit::CouldNotRun, error.to_string()))?;
+                .map_err(|error| fault(Exit::CouldNotRun, error.to_string()))?;
             let lines = written.iter().map(|path| format!("{}\n", path.display()));
             Ok(lines.collect())
         }
@@ -96,12 +93,11 @@ fn run(args: &Args) -> Result<String, (Exit, String)> {
     }
 }
 
-/// The tables that a scenario file defines now.
+/// The tables that a scenario file defines now. Only the definitions count: the runs are those of the directories. The
+/// error is every fault of the file, drawn for people.
 fn definitions_from(path: &Path) -> Result<Vec<TablePlan>, String> {
-    Err(format!(
-        "{}: tables cannot be read from a scenario file yet",
-        path.display()
-    ))
+    let planned = OverrideArgs::default().plan(path, &crate::registry::specs())?;
+    Ok(planned.made.plan.tables)
 }
 
 #[cfg(test)]
@@ -160,6 +156,32 @@ mod tests {
             text.starts_with("target,threads,operations,stand_in_for,notes\nredis,1,20,,\n"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_definition_may_come_from_an_edited_scenario() {
+        let temporary = tempfile::tempdir().unwrap();
+        let path = temporary.path().join("out");
+        run_directory(&path);
+        let file = temporary.path().join("edited.toml");
+        let text = "schema = 1\nname = \"edited\"\n[sweep]\ntarget = [\"redis\"]\n\
+            threads = [1, 4]\n[targets.redis]\ndriver = \"null\"\n\
+            [workload.values]\nsize = 1\n[[phases]]\nname = \"load\"\noperation = \"set\"\noperations = 10\n\
+            threads = \"{{ threads }}\"\n[[tables]]\nname = \"twice\"\nrows = [\"threads\"]\n\
+            where = \"{{ target == 'redis' and threads == 1 }}\"\n[tables.values]\ntwice = \"{{ load.operations * 2 }}\"\n";
+        std::fs::write(&file, text).unwrap();
+        let arguments = [path.to_str().unwrap(), "--scenario", file.to_str().unwrap()];
+        let printed = run(&args(&[&arguments[..], &["--format", "text"]].concat())).unwrap();
+        let row = "\n        1     40";
+        assert!(
+            printed.starts_with("twice\n") && printed.contains(row),
+            "{printed}"
+        );
+
+        std::fs::write(&file, text.replace("load.operations", "load.operation")).unwrap();
+        let (exit, drawn) = run(&args(&arguments)).unwrap_err();
+        assert_eq!(exit, Exit::WrongScenario);
+        assert!(drawn.contains("edited.toml:"), "{drawn}");
     }
 
     #[test]

@@ -6,7 +6,6 @@ use super::ResultsError;
 use crate::clock;
 use crate::plan::Plan;
 use jiff::Timestamp;
-use serde_json::Value;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -157,27 +156,9 @@ fn point_latest(parent: &Path, name: &str) {
     }
 }
 
-/// `target=redis,threads=4#2`: axis values and the repeat, so that an id does not depend on positions.
+/// The id of the run at a position of the plan; `Plan::run_id` says how it is made.
 pub fn run_id(plan: &Plan, run: usize) -> String {
-    let run = &plan.runs[run];
-    let point: Vec<String> = plan
-        .axes
-        .iter()
-        .zip(&run.point)
-        .map(|(axis, &index)| format!("{}={}", axis.name, quoted(&axis.values[index as usize])))
-        .collect();
-    format!("{}#{}", point.join(","), run.repeat)
-}
-
-/// Values that are plain words stand as they are; any other in quotes, so that commas and spaces do no harm.
-fn quoted(value: &Value) -> String {
-    let text = super::cells::value(value);
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    if !text.is_empty() && text.chars().all(plain) {
-        text
-    } else {
-        format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
-    }
+    plan.run_id(&plan.runs[run])
 }
 
 /// The name of a run's files: `target-redis_threads-4_2`. A hash follows where characters had to be replaced or the

@@ -224,14 +224,6 @@ fn hide_in(value: &mut Value, secrets: &[String]) {
     }
 }
 
-/// The JSON Schema of manifest.json.
-pub fn schema() -> Value {
-    schemars::generate::SchemaSettings::draft07()
-        .into_generator()
-        .into_root_schema_for::<Manifest>()
-        .to_value()
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::fixture;
@@ -240,17 +232,18 @@ mod tests {
     #[test]
     fn the_schema_in_the_repository_is_that_of_the_code_and_accepts_a_manifest() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/manifest.schema.json");
-        let text = format!("{}\n", serde_json::to_string_pretty(&schema()).unwrap());
-        if std::env::var_os("DBBENCH_WRITE_SCHEMAS").is_some() {
+        let text = crate::cli::schema::text_of::<Manifest>();
+        if std::env::var_os("UPDATE").is_some() {
             std::fs::write(&path, &text).unwrap();
         }
         let stored = std::fs::read_to_string(&path).unwrap_or_default();
         assert!(
             stored == text,
-            "{} differs; DBBENCH_WRITE_SCHEMAS=1 cargo test writes it",
+            "{} differs; UPDATE=1 cargo test --lib manifest writes it anew",
             path.display()
         );
-        let validator = jsonschema::validator_for(&schema()).unwrap();
+        let schema = serde_json::from_str(&text).unwrap();
+        let validator = jsonschema::validator_for(&schema).unwrap();
         let mut manifest = fixture::manifest(&fixture::plan());
         manifest.set_target(TargetFacts {
             durability_found: "os".into(),

@@ -216,7 +216,9 @@ impl Fleet {
 
     /// Stops a server and forgets its place, whatever is to be kept.
     fn discard(&mut self, name: &str) {
-        let Some(station) = self.stations.remove(name) else { return };
+        let Some(station) = self.stations.remove(name) else {
+            return;
+        };
         if let Some(running) = station.running {
             stop(running);
         }
@@ -239,8 +241,12 @@ impl Fleet {
         let log = start.logs.join(format!("{}.log", plan.name));
         let spec = server_spec(plan, &station.place, start.context, &log)?;
         let (driver, place) = (start.driver.clone(), &station.place);
-        let mut driver_ready = |limit: Duration| driver_ready(driver.as_deref(), start.target, place, limit);
-        match self.guard.start_server(&spec, &mut driver_ready, start.interrupted) {
+        let mut driver_ready =
+            |limit: Duration| driver_ready(driver.as_deref(), start.target, place, limit);
+        match self
+            .guard
+            .start_server(&spec, &mut driver_ready, start.interrupted)
+        {
             Ok(running) => {
                 let fresh = running.was_fresh();
                 start.sampler.watch(&running);
@@ -405,11 +411,19 @@ mod tests {
     use super::*;
 
     fn endpoint(transport: Transport) -> Endpoint {
-        Endpoint { text: String::new(), label: String::new(), transport }
+        Endpoint {
+            text: String::new(),
+            label: String::new(),
+            transport,
+        }
     }
 
     fn tcp(port: u16) -> Endpoint {
-        endpoint(Transport::Tcp { host: "127.0.0.1".to_owned(), port, addresses: Vec::new() })
+        endpoint(Transport::Tcp {
+            host: "127.0.0.1".to_owned(),
+            port,
+            addresses: Vec::new(),
+        })
     }
 
     fn unix(path: &str) -> Endpoint {
@@ -417,20 +431,39 @@ mod tests {
     }
 
     fn place(directory: &str, port: u16) -> Place {
-        Place { directory: directory.into(), ports: BTreeMap::from([("main".to_owned(), port)]) }
+        Place {
+            directory: directory.into(),
+            ports: BTreeMap::from([("main".to_owned(), port)]),
+        }
     }
 
     #[test]
     fn a_server_is_asked_at_its_own_endpoints_only() {
-        let endpoints = [tcp(20_001), tcp(20_002), unix("/run/a-1/sock"), unix("/run/a-10/sock")];
-        let asked = |place: &Place| endpoints_at(place, &endpoints).into_iter().cloned().collect::<Vec<_>>();
-        assert_eq!(asked(&place("/run/a-1", 20_002)), [tcp(20_002), unix("/run/a-1/sock")]);
+        let endpoints = [
+            tcp(20_001),
+            tcp(20_002),
+            unix("/run/a-1/sock"),
+            unix("/run/a-10/sock"),
+        ];
+        let asked = |place: &Place| {
+            endpoints_at(place, &endpoints)
+                .into_iter()
+                .cloned()
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            asked(&place("/run/a-1", 20_002)),
+            [tcp(20_002), unix("/run/a-1/sock")]
+        );
         assert_eq!(asked(&place("/run/b-2", 20_001)), [tcp(20_001)]);
     }
 
     #[test]
     fn a_server_whose_endpoints_cannot_be_told_is_asked_at_all_of_them() {
         let endpoints = [tcp(20_001), unix("/tmp/sock")];
-        assert_eq!(endpoints_at(&place("/run/c-3", 20_009), &endpoints).len(), 2);
+        assert_eq!(
+            endpoints_at(&place("/run/c-3", 20_009), &endpoints).len(),
+            2
+        );
     }
 }

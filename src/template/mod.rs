@@ -13,8 +13,7 @@ pub use deferred::render_json;
 pub use engine::{Engine, Fault, Names, from_json, to_json};
 pub use result::evaluate;
 pub use scan::{
-    Scan, find_word, is_template, names_of_expression, nested_names, scan,
-    whole_expression,
+    Scan, find_word, is_template, names_of_expression, nested_names, scan, whole_expression,
 };
 
 use schemars::JsonSchema;
