@@ -255,9 +255,14 @@ fn every_scenario_of_the_repository_has_a_plan() {
                 quick,
                 ..Overrides::default()
             };
-            let loaded = scenario::load(&path, &overrides, &all_specs());
+            let loaded = scenario::load(&path, &overrides, &dbbench::registry::specs());
             let scenario = loaded.scenario.expect("a scenario");
-            let made = plan::make(&scenario.root, &loaded.sources, &all_specs(), &[]);
+            let made = plan::make(
+                &scenario.root,
+                &loaded.sources,
+                &dbbench::registry::specs(),
+                &[],
+            );
             let made = made.unwrap_or_else(|faults| {
                 panic!("{}", diag::render(&loaded.sources, &faults, false))
             });

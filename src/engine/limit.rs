@@ -6,7 +6,7 @@
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::time::{Instant as TokioInstant, Sleep, sleep_until};
 
 /// A reusable timer.
@@ -31,10 +31,11 @@ impl Limit {
         }
     }
 
-    /// Runs `future` to its end or until `deadline`; then it must not be polled again.
+    /// Runs `future` to its end or until `timeout` after `started`; then it must not be polled again.
     pub async fn until<T>(
         &mut self,
-        deadline: Instant,
+        started: Instant,
+        timeout: Duration,
         mut future: impl Future<Output = T> + Unpin,
     ) -> Ended<T> {
         let mut waited = false;
@@ -46,7 +47,7 @@ impl Limit {
                 });
             }
             waited = true;
-            match self.is_over(deadline, context) {
+            match self.is_over(started + timeout, context) {
                 true => Poll::Ready(Ended {
                     value: None,
                     waited,
@@ -92,7 +93,6 @@ impl Default for Limit {
 mod tests {
     use super::*;
     use std::pin::pin;
-    use std::time::Duration;
 
     fn run<T>(future: impl Future<Output = T>) -> T {
         tokio::runtime::Builder::new_current_thread()
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn what_is_ready_at_once_arms_no_timer() {
         let mut limit = Limit::new();
-        let ended = run(limit.until(Instant::now(), pin!(async { 7 })));
+        let ended = run(limit.until(Instant::now(), Duration::ZERO, pin!(async { 7 })));
         assert_eq!((ended.value, ended.waited), (Some(7), false));
         assert!(limit.sleep.is_none());
     }
@@ -118,14 +118,16 @@ mod tests {
             for milliseconds in [20, 60, 30] {
                 let quick = pin!(tokio::time::sleep(Duration::from_millis(5)));
                 let ended = limit
-                    .until(Instant::now() + Duration::from_millis(milliseconds), quick)
+                    .until(Instant::now(), Duration::from_millis(milliseconds), quick)
                     .await;
                 assert!(ended.value.is_some() && ended.waited);
                 let started = Instant::now();
-                let deadline = started + Duration::from_millis(milliseconds);
-                let ended = limit.until(deadline, std::future::pending::<()>()).await;
+                let timeout = Duration::from_millis(milliseconds);
+                let ended = limit
+                    .until(started, timeout, std::future::pending::<()>())
+                    .await;
                 assert!(ended.value.is_none());
-                assert!(Instant::now() >= deadline);
+                assert!(started.elapsed() >= timeout);
             }
         });
     }

@@ -113,8 +113,8 @@ impl<S: Session> Seat<S> {
                 future.await;
                 return false;
             }
-            let deadline = started + self.plan.timeout;
-            self.limit.until(deadline, future.as_mut()).await
+            let timeout = self.plan.timeout;
+            self.limit.until(started, timeout, future.as_mut()).await
         };
         if ended.value.is_none() {
             self.outcomes.resize(batch, Outcome::TimedOut);
@@ -138,7 +138,8 @@ impl<S: Session> Seat<S> {
             let ended = reply.ended.unwrap_or(returned);
             let row = self.plan.first_row + usize::from(self.operations[position].slot);
             let outcome = &mut self.outcomes[position];
-            if outcome.succeeded() && ended - started > self.plan.timeout {
+            let service = ended - started;
+            if outcome.succeeded() && service > self.plan.timeout {
                 *outcome = Outcome::TimedOut;
             } else if *outcome == Outcome::Missing && self.operations[position].verify {
                 *outcome = Failure::new(ErrorClass::Missing, "the key is not there").into();
@@ -147,7 +148,7 @@ impl<S: Session> Seat<S> {
             {
                 self.session = None;
             }
-            recorder.record(row, started, ended, outcome, reply);
+            recorder.record(row, service, ended, outcome, reply);
         }
         self.done += batch as u64;
     }

@@ -121,12 +121,12 @@ impl Recorder {
         self.move_to(at);
     }
 
-    /// One operation has ended. `started` and `ended` are its service time; its class decides the histogram.
+    /// One operation has ended, `service` after its start; its class decides the histogram.
     #[inline]
     pub fn record(
         &mut self,
         row: usize,
-        started: Instant,
+        service: Duration,
         ended: Instant,
         outcome: &Outcome,
         reply: &Reply,
@@ -135,7 +135,7 @@ impl Recorder {
             self.roll(ended);
         }
         self.last_end = self.last_end.max(ended);
-        let ns = nanoseconds(ended - started);
+        let ns = nanoseconds(service);
         let row_of = &mut self.rows[row];
         row_of.touched = true;
         let cells = &mut row_of.cells;
@@ -288,10 +288,10 @@ mod tests {
         let start = Instant::now();
         recorder.begin(Stage::Measured, start, start, None);
         let reply = Reply::default();
-        recorder.record(0, start, start + SECOND / 2, &Outcome::Found, &reply);
+        recorder.record(0, SECOND / 2, start + SECOND / 2, &Outcome::Found, &reply);
         recorder.record(
             0,
-            start + SECOND / 2,
+            3 * SECOND,
             start + 3 * SECOND + SECOND / 2,
             &Outcome::Found,
             &reply,
@@ -309,8 +309,8 @@ mod tests {
         let start = Instant::now();
         recorder.begin(Stage::Measured, start, start, Some(start + SECOND));
         let reply = Reply::default();
-        recorder.record(0, start, start + SECOND / 2, &Outcome::Found, &reply);
-        recorder.record(0, start, start + SECOND, &Outcome::Found, &reply);
+        recorder.record(0, SECOND / 2, start + SECOND / 2, &Outcome::Found, &reply);
+        recorder.record(0, SECOND, start + SECOND, &Outcome::Found, &reply);
         recorder.end_pass();
         let stages: Vec<_> = windows.borrow().iter().map(|w| w.stage).collect();
         assert_eq!(stages, [Stage::Measured, Stage::Drain]);
@@ -331,7 +331,7 @@ mod tests {
             &Outcome::WrongValue,
             &Outcome::Missing,
         ] {
-            recorder.record(0, start, start + SECOND / 4, outcome, &reply);
+            recorder.record(0, SECOND / 4, start + SECOND / 4, outcome, &reply);
         }
         recorder.end_pass();
         let windows = windows.borrow();
@@ -364,7 +364,7 @@ mod tests {
                 value_length: Some(length),
                 ..Reply::default()
             };
-            recorder.record(0, start, start + SECOND / 4, &Outcome::Found, &reply);
+            recorder.record(0, SECOND / 4, start + SECOND / 4, &Outcome::Found, &reply);
         }
         recorder.end_pass();
         assert_eq!(windows.borrow()[0].rows[0].1.counts.length_changed, 1);
