@@ -28,6 +28,19 @@ fn bare() -> f64 {
     began.elapsed().as_nanos() as f64 / OPERATIONS as f64
 }
 
+/// Nanoseconds per operation of making the keys and values of the experiment kvs-*, nothing sent.
+fn generation(bytes: u64) -> f64 {
+    const MADE: u64 = 200_000;
+    let mut generator = common::generator(&common::kvs_phase("set", 1, MADE, bytes));
+    let mut operation = dbbench::op::Operation::default();
+    let began = Instant::now();
+    for index in 0..MADE {
+        generator.fill(index, &mut operation);
+        black_box(&operation);
+    }
+    began.elapsed().as_nanos() as f64 / MADE as f64
+}
+
 fn main() {
     let one = phase_of(1, OPERATIONS);
     let sixteen = phase_of(16, OPERATIONS);
@@ -65,4 +78,10 @@ fn main() {
         "16 threads on one worker against 1 (at most 1.10): {:.2}",
         threads.value()
     );
+    for bytes in [2_560, 41_960] {
+        println!(
+            "keys and values of kvs-*, {bytes} B, apart: {:.1} ns",
+            generation(bytes)
+        );
+    }
 }

@@ -102,7 +102,10 @@ pub enum Outcome {
     /// Written, or done.
     Done,
     Failed(Box<Failure>),
+    /// Given up at its limit, unanswered.
     TimedOut,
+    /// Answered whole, but after its limit: timed out as well, but nothing about it is unknown.
+    Late,
     WrongValue,
 }
 

@@ -237,11 +237,6 @@ fn templates_are_evaluated_once_per_combination_that_they_read() {
     assert!(started.elapsed().as_secs() < 5, "{:?}", started.elapsed());
 }
 
-/// The specs that the scenarios of the repository need, real drivers or not.
-fn all_specs() -> Vec<&'static dbbench::driver::spec::DriverSpec> {
-    [specs::ALL, specs::MORE].concat()
-}
-
 #[test]
 fn every_scenario_of_the_repository_has_a_plan() {
     let mut plans = 0;

@@ -9,9 +9,9 @@ use dbbench::engine::phase::{self, Listener, PhaseRun, Stop};
 use dbbench::measure::record::{PhaseRecord, WindowRecord};
 use dbbench::op::Verb;
 use dbbench::plan::{ClientPlan, GroupPlan, PhasePlan, Share};
-use dbbench::workload::generator::{GroupWorkload, Prepared};
+use dbbench::workload::generator::{Generator, GroupWorkload, Prepared};
 use dbbench::workload::spec::{
-    Content, Digest, KeyDistribution, KeySpec, MixEntry, SizeSpec, ValueSpec,
+    Content, Digest, KeyDistribution, KeySpec, MixEntry, SizeSpec, Stream, ValueSpec,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,7 +41,7 @@ impl Listener for Deaf {
     }
 }
 
-/// A phase by count of one operation, one group.
+/// A phase by count, one group; `mixed` is 9 gets to 1 set, any other name that one operation.
 fn one_group(
     operation: &str,
     threads: u32,
@@ -58,10 +58,7 @@ fn one_group(
         at_least_ns: 0,
         groups: vec![GroupPlan {
             name: String::new(),
-            mix: vec![MixEntry {
-                operation: operation.to_owned(),
-                weight: 1.0,
-            }],
+            mix: mix_of(operation),
             threads,
             operations: Some(operations),
             share: Share::Blocks,
@@ -76,6 +73,17 @@ fn one_group(
                 compressible: 0.0,
             },
         }],
+    }
+}
+
+fn mix_of(operation: &str) -> Vec<MixEntry> {
+    let entry = |operation: &str, weight| MixEntry {
+        operation: operation.to_owned(),
+        weight,
+    };
+    match operation {
+        "mixed" => vec![entry("get", 9.0), entry("set", 1.0)],
+        operation => vec![entry(operation, 1.0)],
     }
 }
 
@@ -137,6 +145,35 @@ pub fn open(entry: &DriverEntry, text: &str) -> (Arc<dyn OpenDriver>, Endpoint) 
     ((entry.open)(target).expect("the driver opens"), endpoint)
 }
 
+/// The generator of a phase of one operation.
+pub fn generator(phase: &PhasePlan) -> Generator {
+    let stream = Stream {
+        seed: 1,
+        repeat: 1,
+        phase: 0,
+        group: 0,
+        warmup: false,
+    };
+    Generator::of(&prepared(phase), stream)
+}
+
+fn prepared(phase: &PhasePlan) -> Arc<Prepared> {
+    let group = &phase.groups[0];
+    let verb = |name: &str| Verb::built_in(name).expect("a built-in operation");
+    let workload = GroupWorkload {
+        keys: group.keys.clone(),
+        values: group.values.clone(),
+        mix: group
+            .mix
+            .iter()
+            .map(|entry| (verb(&entry.operation), entry.weight))
+            .collect(),
+        verify: group.verify,
+        keys_total: group.keys.count.or(group.operations).unwrap_or(1),
+    };
+    Prepared::new(&workload).expect("the workload is valid")
+}
+
 /// Runs a phase of one operation to its end.
 pub fn drive(
     driver: &dyn OpenDriver,
@@ -144,20 +181,11 @@ pub fn drive(
     phase: &PhasePlan,
     client: &ClientPlan,
 ) -> PhaseRecord {
-    let group = &phase.groups[0];
-    let verb = Verb::built_in(&group.mix[0].operation).expect("a built-in operation");
-    let workload = GroupWorkload {
-        keys: group.keys.clone(),
-        values: group.values.clone(),
-        mix: vec![(verb, 1.0)],
-        verify: group.verify,
-        keys_total: group.keys.count.or(group.operations).unwrap_or(1),
-    };
     let run = PhaseRun {
         phase,
         driver,
         endpoints: &[vec![endpoint.clone()]],
-        workloads: &[Prepared::new(&workload).expect("the workload is valid")],
+        workloads: &[prepared(phase)],
         blocking: false,
         takes_all: false,
         client,

@@ -140,7 +140,7 @@ impl<S: Session> Seat<S> {
             let outcome = &mut self.outcomes[position];
             let service = ended - started;
             if outcome.succeeded() && service > self.plan.timeout {
-                *outcome = Outcome::TimedOut;
+                *outcome = Outcome::Late;
             } else if *outcome == Outcome::Missing && self.operations[position].verify {
                 *outcome = Failure::new(ErrorClass::Missing, "the key is not there").into();
             } else if let Outcome::Failed(failure) = outcome

@@ -172,7 +172,7 @@ impl Recorder {
             }
             _ => {
                 counts.timed_out += 1;
-                counts.unknown += 1;
+                counts.unknown += u64::from(*outcome == Outcome::TimedOut);
                 (
                     ErrorClass::Timeout,
                     String::new(),
@@ -327,6 +327,7 @@ mod tests {
         for outcome in [
             &reset,
             &reset,
+            &Outcome::Late,
             &Outcome::TimedOut,
             &Outcome::WrongValue,
             &Outcome::Missing,
@@ -338,11 +339,11 @@ mod tests {
         let counts = &windows[0].rows[0].1.counts;
         assert_eq!(
             (counts.operations, counts.succeeded, counts.missing),
-            (5, 1, 1)
+            (6, 1, 1)
         );
         assert_eq!(
             (counts.failed, counts.timed_out, counts.wrong_value),
-            (2, 1, 1)
+            (2, 2, 1)
         );
         assert_eq!(counts.unknown, 3);
         let mut errors: Vec<_> = recorder
@@ -351,7 +352,7 @@ mod tests {
             .map(|e| (e.class.name(), e.count))
             .collect();
         errors.sort();
-        assert_eq!(errors, [("reset", 2), ("timeout", 1), ("wrong_value", 1)]);
+        assert_eq!(errors, [("reset", 2), ("timeout", 2), ("wrong_value", 1)]);
     }
 
     #[test]

@@ -30,6 +30,8 @@ struct Station {
     place: Place,
     /// Held as long as the place.
     _leases: Vec<PortLease>,
+    /// Grows with each place made: servers are made in the order of their start.
+    order: u32,
     running: Option<Running>,
     /// `setup` and `after_ready` were done in this place.
     set_up: bool,
@@ -82,21 +84,26 @@ impl Fleet {
             Restart::Target => station.target == shape.target.name,
             Restart::Never => true,
         };
-        let going: Vec<String> = self
-            .stations
-            .iter()
-            .filter(|(name, station)| {
-                let same_plan = shape
-                    .servers
-                    .iter()
-                    .all(|plan| plan.name != **name || *plan == station.plan);
-                !(stays(station) && same_plan)
-            })
-            .map(|(name, _)| name.clone())
-            .collect();
+        let goes = |name: &str| {
+            let station = &self.stations[name];
+            let same_plan = shape
+                .servers
+                .iter()
+                .all(|plan| plan.name != name || *plan == station.plan);
+            !(stays(station) && same_plan)
+        };
+        let mut going = self.in_stop_order();
+        going.retain(|name| goes(name));
         for name in going {
             self.retire(&name);
         }
+    }
+
+    /// Names of all, the one started last first: others may need those that were started before them.
+    fn in_stop_order(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.stations.keys().cloned().collect();
+        names.sort_by_key(|name| std::cmp::Reverse(self.stations[name].order));
+        names
     }
 
     /// Stops a server; its place stays only where its data is to be kept.
@@ -116,8 +123,7 @@ impl Fleet {
 
     /// After a run: what lives for one run only has ended.
     pub fn end_run(&mut self) {
-        let names: Vec<String> = self.stations.keys().cloned().collect();
-        for name in names {
+        for name in self.in_stop_order() {
             if self.stations[&name].plan.restart == Restart::Run {
                 self.retire(&name);
             }
@@ -126,12 +132,13 @@ impl Fleet {
 
     /// Stops everything.
     pub fn end(&mut self) {
-        for station in self.stations.values_mut() {
-            if let Some(running) = station.running.take() {
-                stop(running);
-            }
+        for name in self.in_stop_order() {
+            let running = self
+                .stations
+                .remove(&name)
+                .and_then(|station| station.running);
+            running.into_iter().for_each(stop);
         }
-        self.stations.clear();
     }
 
     /// Reserves ports and directories of the run's servers that have none yet. A kept place with other ports than the plan
@@ -181,6 +188,7 @@ impl Fleet {
             target: target.to_owned(),
             place: Place { directory, ports },
             _leases: leases,
+            order: self.made,
             running: None,
             set_up: false,
         })

@@ -289,6 +289,13 @@ impl<'a> Once<'a, '_, '_> {
         resolved: &Resolved,
         phase: &PhasePlan,
     ) -> Result<(), Fault> {
+        if self
+            .deadline()
+            .is_some_and(|deadline| Instant::now() >= deadline)
+        {
+            let sentence = format!("the run's timeout was over before phase `{}`", phase.name);
+            return Err(Fault::Run(sentence));
+        }
         let endpoints: Vec<_> = phase
             .groups
             .iter()

@@ -56,7 +56,8 @@ impl Session for NullSession {
     async fn execute(&mut self, operation: &Operation, reply: &mut Reply) -> Outcome {
         // Without a delay the future is ready when first polled, and no timer is touched.
         if !self.delay.is_zero() {
-            tokio::time::sleep(self.delay).await;
+            // Boxed, so that the future of an operation without a delay stays small.
+            Box::pin(tokio::time::sleep(self.delay)).await;
         }
         match operation.verb {
             Verb::Get => reply.found(operation, &operation.value),
