@@ -128,7 +128,7 @@ pub fn make(
         run_timeout_ns: settings.run_timeout_ns,
         stop_on_failure: settings.stop_on_failure,
         client: settings.client,
-        outputs: Outputs::default(),
+        outputs: settings.outputs,
         shapes: resolver.into_shapes(),
         runs: planned,
         labels,
@@ -162,13 +162,15 @@ struct Settings {
     run_timeout_ns: u64,
     stop_on_failure: bool,
     client: ClientPlan,
+    outputs: Outputs,
 }
 
 impl Settings {
     fn read(scope: &mut Scope<'_>, root: &Table) -> Option<Settings> {
         let runs = load_section(scope, root, "runs", crate::scenario::model::RUNS);
         let client = load_section(scope, root, "client", crate::scenario::model::CLIENT);
-        let (runs, client) = (runs?, client?);
+        let outputs = load_section(scope, root, "outputs", crate::scenario::model::OUTPUTS);
+        let (runs, client, outputs) = (runs?, client?, outputs?);
         let runs = Reader::new(&runs)?;
         let keep = runs.list("keep_together").unwrap_or(&[]).iter();
         Some(Settings {
@@ -186,6 +188,9 @@ impl Settings {
             run_timeout_ns: runs.nanoseconds("timeout").unwrap_or(0),
             stop_on_failure: runs.text("on_failure") == Some("stop"),
             client: client_plan(scope, &Reader::new(&client)?)?,
+            outputs: Outputs {
+                basho_bench: Reader::new(&outputs)?.bool("basho_bench").unwrap_or(false),
+            },
         })
     }
 

@@ -20,6 +20,8 @@ pub const ERRORS: &str = "errors.csv";
 pub const SERVERS: &str = "servers.csv";
 /// Histograms, a file per run.
 pub const HLOG: &str = "hlog";
+/// Files as Basho Bench writes them, a directory per run; only where the scenario asks for them.
+pub const BASHO: &str = "basho";
 /// The tables the scenario asks for.
 pub const TABLES: &str = "tables";
 /// Logs of managed servers, a directory per run.
@@ -106,6 +108,11 @@ impl RunDirectory {
     /// The histograms of the run with this slug.
     pub fn hlog(&self, slug: &str) -> PathBuf {
         self.path.join(HLOG).join(format!("{slug}.hlog"))
+    }
+
+    /// Files as Basho Bench writes them, of the run with this slug.
+    pub fn basho(&self, slug: &str) -> PathBuf {
+        self.path.join(BASHO).join(slug)
     }
 
     /// Where the logs of the servers of the run with this slug belong.

@@ -13,7 +13,7 @@ mod workload;
 
 pub use phases::{GROUP, PHASE};
 pub use servers::SERVER;
-pub use sweep::{AXIS, CLIENT, RUNS, SWEEP};
+pub use sweep::{AXIS, CLIENT, OUTPUTS, RUNS, SWEEP};
 pub use tables::TABLE;
 pub use targets::TARGET;
 pub use top::{NOT_IN_QUICK, TOP};

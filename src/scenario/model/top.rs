@@ -1,6 +1,6 @@
 //! Rows of the top level.
 
-use super::{CLIENT, PHASE, RUNS, SCALAR, SERVER, SWEEP, TABLE, TARGET, TEXTS, WORKLOAD};
+use super::{CLIENT, OUTPUTS, PHASE, RUNS, SCALAR, SERVER, SWEEP, TABLE, TARGET, TEXTS, WORKLOAD};
 use crate::rows::{Kind, NameKind, Row};
 
 /// Keys of the top level that `[quick]` may not change.
@@ -64,6 +64,11 @@ pub const TOP: &[Row] = &[
         "client",
         Kind::Table(CLIENT),
         "The client: worker threads, CPUs, windows.",
+    ),
+    Row::new(
+        "outputs",
+        Kind::Table(OUTPUTS),
+        "Further files of the run directory.",
     ),
     Row::new(
         "servers",
