@@ -99,8 +99,7 @@ pub const OUTPUTS: &[Row] = &[Row::new(
     "basho_bench",
     Kind::Bool,
     "Writes windows once more as Basho Bench does: `basho/<run>/<phase>/summary.csv` and `<operation>_latencies.csv`.",
-)
-.default("false")];
+)];
 
 pub const CLIENT: &[Row] = &[
     Row::new(
