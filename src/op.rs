@@ -4,7 +4,7 @@
 //! Knows nothing of generators, drivers or histograms. Read `workload::generator` for how operations are made,
 //! `driver` for who executes them and `engine::worker` for the loop between the two.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What an operation does. Built-in verbs are understood by drivers; `Custom(n)` is the n-th operation of the
 /// scenario's `[operations]` as handed to `driver::Driver::open`.
@@ -22,6 +22,8 @@ pub enum Verb {
     /// One read, then one write of the same key; its latency is that of both.
     ReadModifyWrite,
     Custom(u16),
+    /// A statement of a log, which `Operation::value` holds in the store's own language. Only for replays.
+    Statement,
 }
 
 impl Verb {
@@ -48,6 +50,7 @@ impl Verb {
             Verb::Scan => "scan",
             Verb::ReadModifyWrite => "read_modify_write",
             Verb::Custom(_) => "custom",
+            Verb::Statement => "statement",
         }
     }
 
@@ -234,6 +237,14 @@ impl std::fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
+/// For drivers that execute no statements of a log; their specification says so, so this is never seen.
+pub fn no_statements(driver: &str) -> Failure {
+    Failure::new(
+        ErrorClass::Client,
+        format!("{driver} executes no statements of a log"),
+    )
+}
+
 /// What an answer carried; reused, cleared by the worker before each operation.
 #[derive(Clone, Debug, Default)]
 pub struct Reply {
@@ -246,6 +257,16 @@ pub struct Reply {
     /// When the value was in hand, if that is not when the driver returns: set before verifying, so that the
     /// comparison is in the phase's time but not in the service time.
     pub ended: Option<Instant>,
+    /// Warnings that the server gave with the answer.
+    pub warnings: u32,
+    /// From the operation's start until its connection was open; zero where it opened none.
+    pub connect_time: Duration,
+    /// From the operation's start until the first byte of the answer; zero where it is not known.
+    pub first_byte_time: Duration,
+    /// Whether `text` is wanted: set by whoever executes a single operation, never in a phase.
+    pub wants_text: bool,
+    /// The first value of the answer (first column of the first row), where it is wanted and there is one.
+    pub text: Option<Box<str>>,
 }
 
 impl Reply {
@@ -257,6 +278,7 @@ impl Reply {
     /// where the operation wants that. Returns `Found` or `WrongValue`.
     pub fn found(&mut self, operation: &Operation, value: &[u8]) -> Outcome {
         self.value_length = Some(value.len() as u64);
+        self.keep_text(value);
         if !operation.verify {
             return Outcome::Found;
         }
@@ -265,6 +287,14 @@ impl Reply {
             Outcome::Found
         } else {
             Outcome::WrongValue
+        }
+    }
+
+    /// To be called by a driver with the first value of an answer that does not go through `found`.
+    #[inline]
+    pub fn keep_text(&mut self, value: &[u8]) {
+        if self.wants_text {
+            self.text = Some(String::from_utf8_lossy(value).into());
         }
     }
 }

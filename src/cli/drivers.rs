@@ -241,6 +241,7 @@ mod tests {
         )],
         check_operation: no_operation_fault,
         pipeline: false,
+        replay: false,
         store: Store::Server {
             parse: |text| {
                 Ok(Endpoint {

@@ -25,6 +25,8 @@ pub struct DriverSpec {
     pub check_operation: fn(&Map<String, Value>) -> Result<(), OptionFault>,
     /// Whether `pipeline = n` sends n operations before the first answer.
     pub pipeline: bool,
+    /// Whether it executes the statements of a log (`Verb::Statement`).
+    pub replay: bool,
     pub store: Store,
     /// How sessions map to connections, in words for the results: `one connection per session`.
     pub sessions: &'static str,
@@ -58,7 +60,11 @@ impl DriverSpec {
     }
 
     pub fn can(&self, verb: Verb) -> bool {
-        matches!(verb, Verb::Custom(_)) && !self.operation.is_empty() || self.verbs.contains(&verb)
+        match verb {
+            Verb::Custom(_) => !self.operation.is_empty(),
+            Verb::Statement => self.replay,
+            built_in => self.verbs.contains(&built_in),
+        }
     }
 }
 

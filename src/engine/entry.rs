@@ -3,8 +3,9 @@
 use super::event::WorkerJob;
 use crate::driver::spec::{DriverSpec, Endpoint};
 use crate::driver::{Control, Driver, Target};
-use crate::op::Failure;
+use crate::op::{Failure, Operation};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// One line of the registry.
 pub struct DriverEntry {
@@ -18,6 +19,15 @@ pub trait OpenDriver: Send + Sync {
 
     /// A worker's whole phase, on the calling thread.
     fn run_worker(&self, job: WorkerJob);
+
+    /// One operation by a session of its own, on the calling thread, not measured: connecting and all within `limit`.
+    /// Returns the first value of its answer, where it has one.
+    fn once(
+        &self,
+        endpoints: &[Endpoint],
+        operation: &Operation,
+        limit: Duration,
+    ) -> Result<Option<String>, Failure>;
 }
 
 impl DriverEntry {
@@ -46,5 +56,14 @@ impl<D: Driver> OpenDriver for Opened<D> {
 
     fn run_worker(&self, job: WorkerJob) {
         super::worker::run(&self.driver, job);
+    }
+
+    fn once(
+        &self,
+        endpoints: &[Endpoint],
+        operation: &Operation,
+        limit: Duration,
+    ) -> Result<Option<String>, Failure> {
+        super::single::execute(&self.driver, endpoints, operation, limit)
     }
 }

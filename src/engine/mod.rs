@@ -10,4 +10,5 @@ mod merge;
 pub mod phase;
 mod schedule;
 mod seat;
+pub mod single;
 pub mod worker;

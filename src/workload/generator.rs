@@ -167,7 +167,7 @@ pub fn keys_total(keys: &KeySpec, operations: Option<u64>) -> u64 {
 pub fn needs_value(verb: Verb) -> bool {
     match verb {
         Verb::Set | Verb::Insert | Verb::Update | Verb::ReadModifyWrite | Verb::Custom(_) => true,
-        Verb::Get | Verb::Delete | Verb::Increment | Verb::Scan => false,
+        Verb::Get | Verb::Delete | Verb::Increment | Verb::Scan | Verb::Statement => false,
     }
 }
 

@@ -19,6 +19,7 @@ static NULL: DriverSpec = DriverSpec {
     operation: NO_ROWS,
     check_operation: no_operation_fault,
     pipeline: true,
+    replay: false,
     store: Store::Nothing,
     sessions: "none",
     durability: |_| None,
@@ -57,6 +58,7 @@ static REDIS: DriverSpec = DriverSpec {
     .required()],
     check_operation: no_operation_fault,
     pipeline: true,
+    replay: false,
     store: Store::Server {
         parse: parse_redis,
         example: "redis://127.0.0.1:6379",
@@ -82,6 +84,7 @@ static MEMCACHED: DriverSpec = DriverSpec {
     operation: NO_ROWS,
     check_operation: no_operation_fault,
     pipeline: true,
+    replay: false,
     store: Store::Server {
         parse: |text| parse("memcached://", text),
         example: "memcached://127.0.0.1:11211",
@@ -119,6 +122,7 @@ const EMBEDDED: DriverSpec = DriverSpec {
     operation: NO_ROWS,
     check_operation: no_operation_fault,
     pipeline: false,
+    replay: false,
     store: Store::Embedded,
     sessions: "one handle for all",
     durability: |_| Some(Durability::Os),

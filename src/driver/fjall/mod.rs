@@ -10,7 +10,7 @@ mod spec;
 use crate::driver::embedded::{incremented, io_failure, key_exists, make_directory};
 use crate::driver::spec::{DriverSpec, Durability, Endpoint, Options};
 use crate::driver::{Control, Driver, Session, Target, Worker};
-use crate::op::{ErrorClass, Failure, Operation, Outcome, Reply, Verb};
+use crate::op::{ErrorClass, Failure, Operation, Outcome, Reply, Verb, no_statements};
 use fjall::config::CompressionPolicy;
 use fjall::{
     CompressionType, Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, PersistMode,
@@ -170,6 +170,7 @@ impl Store {
                 ErrorClass::Client,
                 "fjall takes no operations of the user's own",
             )),
+            Verb::Statement => Err(no_statements("fjall")),
             _ => {
                 let outcome = self.write(operation, reply)?;
                 if let (Outcome::Done, Some(mode)) = (&outcome, self.sync) {

@@ -19,6 +19,7 @@ pub static SPEC: DriverSpec = DriverSpec {
     operation: NO_ROWS,
     check_operation: no_operation_fault,
     pipeline: false,
+    replay: false,
     store: Store::Embedded,
     sessions: "all sessions share one database; writers share its journal",
     durability: |options| Some(durability(options)),

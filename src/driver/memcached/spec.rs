@@ -28,6 +28,7 @@ pub static SPEC: DriverSpec = DriverSpec {
     operation: NO_ROWS,
     check_operation: no_operation_fault,
     pipeline: true,
+    replay: false,
     store: Store::Server {
         parse: parse_endpoint,
         example: EXAMPLE,

@@ -8,7 +8,7 @@ mod spec;
 
 use crate::driver::spec::{DriverSpec, Endpoint};
 use crate::driver::{Control, Driver, Session, Target, Worker};
-use crate::op::{ErrorClass, Failure, Operation, Outcome, Reply, Verb};
+use crate::op::{ErrorClass, Failure, Operation, Outcome, Reply, Verb, no_statements};
 use std::time::Duration;
 
 pub struct Null {
@@ -66,6 +66,7 @@ impl Session for NullSession {
                 ErrorClass::Client,
                 "null takes no operations of the user's own",
             )),
+            Verb::Statement => Outcome::from(no_statements("null")),
             _ => Outcome::Done,
         }
     }

@@ -15,6 +15,7 @@ pub static SPEC: DriverSpec = DriverSpec {
     operation: NO_ROWS,
     check_operation: no_operation_fault,
     pipeline: false,
+    replay: false,
     store: Store::Nothing,
     sessions: "no connection",
     durability: nothing_is_kept,

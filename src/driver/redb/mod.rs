@@ -9,7 +9,7 @@ mod spec;
 use crate::driver::embedded::{incremented, io_failure, key_exists, make_directory};
 use crate::driver::spec::{DriverSpec, Endpoint};
 use crate::driver::{Control, Driver, Session, Target, Worker};
-use crate::op::{ErrorClass, Failure, Operation, Outcome, Reply, Verb};
+use crate::op::{ErrorClass, Failure, Operation, Outcome, Reply, Verb, no_statements};
 use redb::{Database, Durability, ReadableDatabase, ReadableTable, Table, TableDefinition};
 use std::sync::Arc;
 
@@ -148,6 +148,7 @@ impl Store {
                 ErrorClass::Client,
                 "redb takes no operations of the user's own",
             )),
+            Verb::Statement => Err(no_statements("redb")),
         }
     }
 

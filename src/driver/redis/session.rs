@@ -3,11 +3,11 @@
 //! Built-in operations are written and read here without an allocation; everything else goes through the redis crate's
 //! encoder and parser. `wire` knows the bytes, `login` what happens when a connection is new.
 
-use super::custom::{Custom, text_of};
+use super::custom::{Custom, first_text, text_of};
 use super::wire::{self, Frame, Progress, push_argument, push_length};
 use crate::driver::net::connection::GATHER_FROM;
 use crate::driver::net::{Connection, lost, malformed};
-use crate::op::{ErrorClass, Failure, Operation, Outcome, Reply, Verb};
+use crate::op::{ErrorClass, Failure, Operation, Outcome, Reply, Verb, no_statements};
 use redis::{Cmd, Value};
 use std::sync::Arc;
 
@@ -129,6 +129,7 @@ impl Session {
                 let custom = custom(&self.shared, number)?;
                 custom.write(operation, &mut self.command, &mut self.argument, out);
             }
+            Verb::Statement => return Err(no_statements("redis")),
         }
         Ok(false)
     }
@@ -176,7 +177,7 @@ impl Session {
             }
             (_, Verb::Custom(number)) => {
                 let answer = self.whole_answer(reply).await?;
-                custom_answer(custom(&self.shared, number)?, &answer)
+                custom_answer(custom(&self.shared, number)?, &answer, reply)
             }
             _ => Err(malformed(
                 "it is not of the kind that was due",
@@ -425,12 +426,15 @@ fn error_of(answer: &Value) -> Option<Failure> {
     }
 }
 
-fn custom_answer(custom: &Custom, answer: &Value) -> Result<Outcome, Failure> {
+fn custom_answer(custom: &Custom, answer: &Value, reply: &mut Reply) -> Result<Outcome, Failure> {
     if let Some(failure) = error_of(answer) {
         return Err(failure);
     }
     if custom.expects() {
         custom.check(&text_of(answer))?;
+    }
+    if reply.wants_text {
+        reply.keep_text(first_text(answer).as_bytes());
     }
     Ok(match answer {
         Value::Nil => Outcome::Missing,

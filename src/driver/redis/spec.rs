@@ -23,6 +23,7 @@ pub static SPEC: DriverSpec = DriverSpec {
     operation: OPERATION,
     check_operation: super::custom::check,
     pipeline: true,
+    replay: false,
     store: Store::Server {
         parse: parse_endpoint,
         example: EXAMPLE,

@@ -191,6 +191,7 @@ impl Custom {
                 reply.bytes_received += bytes.len() as u64;
                 if answer.rows == 0 && column == 0 {
                     reply.value_length = Some(bytes.len() as u64);
+                    reply.keep_text(&bytes);
                     answer.text = self
                         .expect
                         .is_some()
@@ -253,6 +254,35 @@ impl Custom {
             format!("operation `{}` gave {said}, expected `{expect}`", self.name),
         ))
     }
+}
+
+/// A statement of a log, as it stands there.
+pub fn statement(
+    connection: &Connection,
+    text: &[u8],
+    reply: &mut Reply,
+) -> Result<Outcome, Failure> {
+    reply.bytes_sent = text.len() as u64;
+    let sql = std::str::from_utf8(text).map_err(|_| {
+        Failure::new(
+            ErrorClass::Rejected,
+            "SQLite takes statements in UTF-8 only",
+        )
+    })?;
+    let mut prepared = connection.prepare(sql).map_err(failure)?;
+    let columns = prepared.column_count();
+    let mut outcome = match columns {
+        0 => Outcome::Done,
+        _ => Outcome::Missing,
+    };
+    let mut rows = prepared.raw_query();
+    while let Some(row) = rows.next().map_err(failure)? {
+        for column in 0..columns {
+            reply.bytes_received += bytes_of(row.get_ref(column).map_err(failure)?).len() as u64;
+        }
+        outcome = Outcome::Found;
+    }
+    Ok(outcome)
 }
 
 /// A statement without arguments or answer.

@@ -134,6 +134,7 @@ impl SqliteSession {
             }
             Verb::ReadModifyWrite => self.read_modify_write(operation, reply),
             Verb::Custom(number) => self.custom(number, operation, reply),
+            Verb::Statement => custom::statement(&self.connection, &operation.value, reply),
         }
     }
 

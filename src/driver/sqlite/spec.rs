@@ -19,6 +19,7 @@ pub static SPEC: DriverSpec = DriverSpec {
     operation: OPERATION,
     check_operation: custom::check,
     pipeline: false,
+    replay: true,
     store: Store::Embedded,
     sessions: "one connection per session to one file; writers take turns",
     durability: |options| Some(durability(options)),
