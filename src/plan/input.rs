@@ -4,8 +4,18 @@ use crate::diag::Span;
 use crate::scenario::tree::{Entry, Node, Table, Value};
 
 /// What a group says for itself alone; its phase is not asked.
-const OF_PHASE_ALONE: [&str; 7] = [
-    "name", "duration", "warmup", "at_least", "measured", "when", "groups",
+const OF_PHASE_ALONE: [&str; 11] = [
+    "name",
+    "duration",
+    "warmup",
+    "at_least",
+    "measured",
+    "when",
+    "groups",
+    "prepare",
+    "cleanup",
+    "prepare_timeout",
+    "restart_servers",
 ];
 /// What a group's own `operation` or count replaces.
 const WORK: [&str; 2] = ["operation", "mix"];

@@ -22,6 +22,7 @@ mod nodes;
 pub mod only;
 mod phase;
 mod placeholder;
+mod probe;
 mod resolve;
 mod restart;
 mod scope;

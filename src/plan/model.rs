@@ -37,6 +37,7 @@ pub struct Plan {
     pub runs: Vec<RunPlan>,
     pub labels: BTreeMap<String, serde_json::Value>,
     pub tables: Vec<TablePlan>,
+    pub conditions: Vec<ConditionPlan>,
     /// Vars that no axis changes, for tables; those that do are in `shapes[].vars`.
     pub notes: Vec<String>,
 }
@@ -92,7 +93,9 @@ pub struct Shape {
     /// In the order in which they are started.
     pub servers: Vec<Arc<ServerPlan>>,
     pub phases: Vec<Arc<PhasePlan>>,
-    /// Phases that `when` left out: their cells are empty.
+    /// In the order in which they are said.
+    pub probes: Vec<Arc<ProbePlan>>,
+    /// Phases, and probes as `probe.NAME`, that `when` left out: their cells are empty.
     pub left_out: Vec<String>,
     /// Vars as tables may read them.
     pub vars: Arc<BTreeMap<String, serde_json::Value>>,
@@ -257,6 +260,62 @@ pub struct PhasePlan {
     pub at_least_ns: u64,
     /// A phase without `groups` has one with an empty name.
     pub groups: Vec<GroupPlan>,
+    /// Operations executed once before, and once after.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prepare: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cleanup: Vec<String>,
+    /// Of each of them.
+    pub prepare_timeout_ns: u64,
+    /// Servers that are started again before the phase, on their data.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub restart_servers: Vec<String>,
+}
+
+/// `[[probes]]`: a single value that is read on the way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProbePlan {
+    pub name: String,
+    pub moment: Moment,
+    pub reading: Reading,
+    pub unit: String,
+    pub timeout_ns: u64,
+}
+
+/// When a probe is read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Moment {
+    /// After this phase.
+    After(String),
+    /// Before and after this phase: the value is the difference.
+    Across(String),
+    /// When the run's servers have ended.
+    Stop,
+}
+
+/// How a probe is read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Reading {
+    /// An operation on the run's target.
+    Operation(String),
+    FileSize(Text),
+    Command(Vec<Text>),
+    Statement {
+        driver: String,
+        endpoint: Text,
+        statement: Text,
+    },
+}
+
+/// `[[conditions]]`: what must hold of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ConditionPlan {
+    /// Expression without its braces.
+    pub require: String,
+    /// Template over the run's results; may be empty.
+    pub message: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -18,6 +18,10 @@ pub struct ResolvedPhase {
     pub name: String,
     pub plan: Option<Arc<PhasePlan>>,
     pub groups: Vec<GroupPlaces>,
+    /// Of the operations of `prepare`, then of `cleanup`.
+    pub once: Vec<Span>,
+    /// Of `restart_servers`.
+    pub restarts: Vec<Span>,
 }
 
 /// Where a group says what.
@@ -38,6 +42,8 @@ pub fn extract(ex: &mut Extract<'_, '_>, ordinal: u32) -> Option<ResolvedPhase> 
             name,
             plan: None,
             groups: Vec::new(),
+            once: Vec::new(),
+            restarts: Vec::new(),
         });
     }
     let duration_ns = reader.nanoseconds("duration");
@@ -70,12 +76,34 @@ pub fn extract(ex: &mut Extract<'_, '_>, ordinal: u32) -> Option<ResolvedPhase> 
         warmup_ns: reader.nanoseconds("warmup").unwrap_or(0),
         at_least_ns,
         groups,
+        prepare: owned(&reader, "prepare"),
+        cleanup: owned(&reader, "cleanup"),
+        prepare_timeout_ns: reader
+            .nanoseconds("prepare_timeout")
+            .unwrap_or(60_000_000_000),
+        restart_servers: owned(&reader, "restart_servers"),
     };
     good.then(|| ResolvedPhase {
         name,
+        once: once(&reader),
+        restarts: spans(&reader, "restart_servers"),
         plan: Some(plan.into()),
         groups: places,
     })
+}
+
+fn owned(reader: &Reader<'_>, key: &str) -> Vec<String> {
+    reader.texts(key).into_iter().map(str::to_owned).collect()
+}
+
+fn spans(reader: &Reader<'_>, key: &str) -> Vec<Span> {
+    let nodes = reader.list(key).unwrap_or(&[]).iter();
+    nodes.map(|node| node.span).collect()
+}
+
+/// Where the operations of `prepare` and `cleanup` stand, in the order of `PhasePlan::once`.
+fn once(reader: &Reader<'_>) -> Vec<Span> {
+    [spans(reader, "prepare"), spans(reader, "cleanup")].concat()
 }
 
 /// The groups that the phase says, or the phase itself as its one group.

@@ -4,6 +4,7 @@ use super::estimate::estimate;
 use super::extract::Extract;
 use super::nodes::json_to_node;
 use super::phase::{self, ResolvedPhase};
+use super::probe::{self, ResolvedProbe};
 use super::scope::{At, Mask, Scope, Stage};
 use super::section::Section;
 use super::server::{self, ResolvedServer};
@@ -28,6 +29,7 @@ pub struct Resolver<'r> {
     pub targets: Vec<Named<ResolvedTarget>>,
     pub servers: Vec<Named<ResolvedServer>>,
     pub phases: Vec<Section<ResolvedPhase>>,
+    pub probes: Vec<Section<ResolvedProbe>>,
     /// Vars that tables read.
     vars: Section<Vars>,
     target_axis: Option<usize>,
@@ -69,6 +71,11 @@ impl<'r> Resolver<'r> {
         let phases = phases
             .map(|node| Section::new(scope, node, Stage::Plan, 0))
             .collect();
+        let probes = root.get("probes").and_then(Node::array).unwrap_or(&[]);
+        let probes = probes
+            .iter()
+            .map(|node| Section::new(scope, node.clone(), Stage::Run, 0))
+            .collect();
         let vars = vars_of_tables(scope, root);
         Resolver {
             drivers,
@@ -76,6 +83,7 @@ impl<'r> Resolver<'r> {
             targets,
             servers,
             phases,
+            probes,
             vars,
             target_axis: scope.axis("target"),
             shapes: Vec::new(),
@@ -95,10 +103,12 @@ impl<'r> Resolver<'r> {
         let target = self.target_of(scope, at)?;
         let resolved = self.resolve_target(scope, target, at);
         let phases = self.resolve_phases(scope, at);
+        let probes = self.resolve_probes(scope, at);
         let vars = self.resolve_vars(scope, at);
         let (target_number, resolved) = resolved?;
         let servers = self.resolve_servers(scope, &resolved, at);
-        let (servers, phases, (vars_number, vars)) = (servers?, phases?, vars?);
+        let (servers, phases, probes) = (servers?, phases?, probes?);
+        let (vars_number, vars) = vars?;
         let mut key = vec![target as u32, target_number, vars_number];
         key.extend(
             servers
@@ -109,14 +119,23 @@ impl<'r> Resolver<'r> {
             Some(_) => *number,
             None => LEFT_OUT,
         }));
+        key.extend(probes.iter().map(|(number, probe)| match probe.plan {
+            Some(_) => *number,
+            None => LEFT_OUT,
+        }));
         let key: Box<[u32]> = key.into();
         if let Some(known) = self.known.get(&key) {
             return *known;
         }
-        let fits = self.check_phases(scope, target, target_number, &resolved, &phases, at);
+        let mut fits = self.check_phases(scope, target, target_number, &resolved, &phases, at);
+        let mask = self.target_mask(target);
+        for (_, probe) in &probes {
+            fits &= probe::check(scope, &resolved, &servers, &phases, probe, mask, at);
+        }
         let number = fits.then_some(self.shapes.len() as u32);
         if fits {
-            self.shapes.push(shape(&resolved, &servers, &phases, &vars));
+            self.shapes
+                .push(shape(&resolved, &servers, &phases, &probes, &vars));
             let phases = phases.into_iter().map(|(_, phase)| phase).collect();
             self.parts.push(Parts {
                 target: resolved,
@@ -238,6 +257,31 @@ impl<'r> Resolver<'r> {
         all
     }
 
+    fn resolve_probes(
+        &mut self,
+        scope: &mut Scope<'_>,
+        at: At<'_>,
+    ) -> Option<Vec<(u32, Rc<ResolvedProbe>)>> {
+        let drivers = self.drivers;
+        let mut all = Some(Vec::with_capacity(self.probes.len()));
+        for section in &mut self.probes {
+            let probe = section.get(scope, at, None, |scope, evaluation| {
+                probe::extract(&mut Extract::new(scope, evaluation, at, drivers))
+            });
+            match (probe, &mut all) {
+                (Some(probe), Some(list)) => list.push(probe),
+                (Some(_), None) => {}
+                (None, _) => all = None,
+            }
+        }
+        all
+    }
+
+    /// The axes that choose and change a target.
+    fn target_mask(&self, target: usize) -> Mask {
+        self.targets[target].section.mask | self.target_axis.map_or(0, |axis| 1 << axis)
+    }
+
     fn resolve_vars(&mut self, scope: &mut Scope<'_>, at: At<'_>) -> Option<(u32, Rc<Vars>)> {
         let names = self.vars.node.array().unwrap_or(&[]).to_vec();
         self.vars.get(scope, at, None, |scope, _| {
@@ -304,8 +348,7 @@ impl<'r> Resolver<'r> {
                 .checked
                 .contains(&(target as u32, target_number, ordinal as u32, *number))
             {
-                let mask: Mask = self.targets[target].section.mask
-                    | self.target_axis.map_or(0, |axis| 1 << axis);
+                let mask = self.target_mask(target);
                 if suit::phase_suits(scope, resolved, phase, mask, at) {
                     self.checked
                         .insert((target as u32, target_number, ordinal as u32, *number));
@@ -350,10 +393,18 @@ fn shape(
     target: &ResolvedTarget,
     servers: &[(usize, u32, Rc<ResolvedServer>)],
     phases: &[(u32, Rc<ResolvedPhase>)],
+    probes: &[(u32, Rc<ResolvedProbe>)],
     vars: &Vars,
 ) -> Shape {
+    let read = |probe: &&(u32, Rc<ResolvedProbe>)| probe.1.is_read(phases);
+    let not_read = probes.iter().filter(|probe| !read(probe));
+    let not_read = not_read.map(|(_, probe)| format!("probe.{}", probe.name));
+    let read_probes = probes.iter().filter(read);
+    let read_probes = read_probes.filter_map(|(_, probe)| probe.plan.clone());
+    let read_probes = read_probes.collect();
     let left_out = phases.iter().filter(|(_, phase)| phase.plan.is_none());
-    let left_out = left_out.map(|(_, phase)| phase.name.clone()).collect();
+    let left_out = left_out.map(|(_, phase)| phase.name.clone());
+    let left_out = left_out.chain(not_read).collect();
     let phases: Vec<_> = phases
         .iter()
         .filter_map(|(_, phase)| phase.plan.clone())
@@ -367,6 +418,7 @@ fn shape(
             .map(|(_, _, server)| server.plan.clone())
             .collect(),
         phases,
+        probes: read_probes,
         left_out,
         vars: vars.clone(),
     }

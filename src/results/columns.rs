@@ -452,6 +452,36 @@ pub fn sample_row(run: &RunCells, sample: &Sample) -> Vec<String> {
     std::iter::once(run.run.clone()).chain(cells).collect()
 }
 
+pub fn probes_header(plan: &Plan) -> Vec<String> {
+    let axes = plan.axes.iter().map(|axis| format!("sweep_{}", axis.name));
+    std::iter::once("run".to_owned())
+        .chain(axes)
+        .chain(["repeat", "probe", "value", "unit"].map(str::to_owned))
+        .collect()
+}
+
+/// A probe's value: a number as it is, a text escaped.
+pub fn probe_row(
+    plan: &Plan,
+    run: &RunCells,
+    probe: &str,
+    value: &serde_json::Value,
+    unit: &str,
+) -> Vec<String> {
+    let header = run_header(plan);
+    let kept = |name: &String| name.starts_with("sweep_") || name == "repeat";
+    let facts = header.iter().skip(1).zip(&run.facts);
+    let facts = facts.filter(|(name, _)| kept(name));
+    std::iter::once(run.run.clone())
+        .chain(facts.map(|(_, cell)| cell.clone()))
+        .chain([
+            probe.to_owned(),
+            cells::value_cell(value),
+            cells::text(unit),
+        ])
+        .collect()
+}
+
 /// Whether operations that ended in this stage belong to the phase's figures.
 pub fn counts_in_figures(stage: Stage) -> bool {
     stage != Stage::Warmup

@@ -18,6 +18,7 @@ pub const OPERATIONS: &str = "operations.csv";
 pub const WINDOWS: &str = "windows.csv";
 pub const ERRORS: &str = "errors.csv";
 pub const SERVERS: &str = "servers.csv";
+pub const PROBES: &str = "probes.csv";
 /// Histograms, a file per run.
 pub const HLOG: &str = "hlog";
 /// Files as Basho Bench writes them, a directory per run; only where the scenario asks for them.

@@ -14,6 +14,7 @@ use super::csv_file::CsvFile;
 use super::hlog::HistogramLog;
 use super::layout::{self, RunDirectory};
 use super::manifest::Manifest;
+use super::read::{Rows, RunSoFar};
 use super::{ResultsError, resume};
 use crate::measure::record::{PhaseRecord, RunRecord, Sample, WindowRecord};
 use crate::plan::{PhasePlan, Plan};
@@ -38,6 +39,7 @@ pub struct ResultsWriter<'p> {
     windows: CsvFile,
     errors: CsvFile,
     servers: CsvFile,
+    probes: CsvFile,
 }
 
 impl<'p> ResultsWriter<'p> {
@@ -89,6 +91,7 @@ impl<'p> ResultsWriter<'p> {
             windows: open(layout::WINDOWS, kept.windows, columns::windows_header())?,
             errors: open(layout::ERRORS, kept.errors, columns::errors_header())?,
             servers: open(layout::SERVERS, kept.servers, columns::servers_header())?,
+            probes: open(layout::PROBES, kept.probes, columns::probes_header(plan))?,
             _lock: lock,
             directory,
             plan,
@@ -140,17 +143,20 @@ impl<'p> ResultsWriter<'p> {
             basho,
             histograms,
             phases: Vec::new(),
+            probes: Vec::new(),
+            run,
             results: self,
         })
     }
 
-    fn files(&mut self) -> [&mut CsvFile; 5] {
+    fn files(&mut self) -> [&mut CsvFile; 6] {
         [
             &mut self.runs,
             &mut self.operations,
             &mut self.windows,
             &mut self.errors,
             &mut self.servers,
+            &mut self.probes,
         ]
     }
 
@@ -211,6 +217,10 @@ pub struct RunWriter<'w, 'p> {
     basho: Option<BashoFiles>,
     /// Rows of operations.csv and errors.csv: a handful per phase.
     phases: Vec<PhaseRows>,
+    /// Rows of probes.csv.
+    probes: Vec<Vec<String>>,
+    /// Position in the plan.
+    run: usize,
 }
 
 #[derive(Debug, Default)]
@@ -306,6 +316,40 @@ impl RunWriter<'_, '_> {
         self.histograms.encode(plan, record.started_at)
     }
 
+    /// A probe was read.
+    pub fn probe(&mut self, name: &str, value: &serde_json::Value, unit: &str) {
+        let value = match value {
+            serde_json::Value::String(text) => self.results.hidden(text).into(),
+            other => other.clone(),
+        };
+        let row = columns::probe_row(self.results.plan, &self.cells, name, &value, unit);
+        self.probes.push(row);
+    }
+
+    /// What the run has given until now, as it will be read back: for what must be known before it is finished.
+    pub fn so_far(&self) -> RunSoFar {
+        let plan = self.results.plan;
+        let of_phases = |rows: fn(&PhaseRows) -> &Vec<Vec<String>>| {
+            let rows = self.phases.iter().flat_map(rows);
+            rows.cloned().collect::<Vec<_>>()
+        };
+        RunSoFar {
+            run: self.run,
+            operations: Rows::of_run(
+                &columns::operations_header(plan),
+                self.run,
+                of_phases(|rows| &rows.operations),
+            ),
+            errors: Rows::of_run(
+                &columns::errors_header(),
+                self.run,
+                of_phases(|rows| &rows.errors),
+            ),
+            probes: Rows::of_run(&columns::probes_header(plan), self.run, self.probes.clone()),
+            hlog: self.directory().hlog(&self.slug),
+        }
+    }
+
     /// A process, the client or the host at a moment: a row of servers.csv.
     pub fn sample(&mut self, sample: &Sample) -> Result<(), ResultsError> {
         let row = columns::sample_row(&self.cells, sample);
@@ -323,6 +367,9 @@ impl RunWriter<'_, '_> {
                 results.errors.append(row)?;
             }
         }
+        for row in &self.probes {
+            results.probes.append(row)?;
+        }
         self.histograms.finish()?;
         if std::mem::take(&mut results.manifest_changed) {
             results.save_manifest()?;
@@ -332,6 +379,7 @@ impl RunWriter<'_, '_> {
             &mut results.operations,
             &mut results.errors,
             &mut results.servers,
+            &mut results.probes,
         ] {
             file.sync()?;
         }

@@ -130,6 +130,55 @@ impl Fleet {
         }
     }
 
+    /// Stops what lives for one run only; its directories stay until the run has ended.
+    pub fn stop_run(&mut self) {
+        for name in self.in_stop_order() {
+            if let Some(station) = self.stations.get_mut(&name)
+                && station.plan.restart == Restart::Run
+                && let Some(running) = station.running.take()
+            {
+                stop(running);
+            }
+        }
+    }
+
+    /// Stops these servers and starts them again, each on its data, in the order of their start.
+    pub fn restart(&mut self, names: &[String], start: &mut Start<'_, '_>) -> Result<(), NotUp> {
+        for name in self.in_stop_order() {
+            if names.contains(&name)
+                && let Some(station) = self.stations.get_mut(&name)
+                && let Some(running) = station.running.take()
+            {
+                (start.step)(&format!("stopping {name}"));
+                stop(running);
+            }
+        }
+        for plan in &start.shape.servers {
+            if names.contains(&plan.name) {
+                self.start_one(plan, start)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a command in the private root; returns what it prints.
+    pub fn command(
+        &self,
+        argv: &[String],
+        limit: Duration,
+        interrupted: &AtomicBool,
+    ) -> Result<String, String> {
+        let spec = CommandSpec {
+            argv,
+            environment: &[],
+            directory: self.guard.private_root().path(),
+            user: None,
+            limit,
+        };
+        let printed = self.guard.run_command(&spec, interrupted);
+        printed.map_err(|fault| fault.to_string())
+    }
+
     /// Stops everything.
     pub fn end(&mut self) {
         for name in self.in_stop_order() {
@@ -292,7 +341,8 @@ impl Fleet {
             }) => {
                 let endpoint = endpoint.render(start.context)?;
                 let statements = texts(statements, start.context)?;
-                run_statements(start.drivers, driver, &endpoint, &statements, limit).map_err(named)
+                let said = self::statements(start.drivers, driver, &endpoint, &statements, limit);
+                said.map(drop).map_err(named)
             }
         }
     }
@@ -370,13 +420,14 @@ fn endpoints_at<'e>(place: &Place, endpoints: &'e [Endpoint]) -> Vec<&'e Endpoin
     }
 }
 
-fn run_statements(
+/// Executes statements by a driver of their own; returns the first value of the last one's answer.
+pub fn statements(
     drivers: &[DriverEntry],
     name: &str,
     endpoint: &str,
     statements: &[String],
     limit: Duration,
-) -> Result<(), String> {
+) -> Result<String, String> {
     let entry = drivers
         .iter()
         .find(|entry| (entry.spec)().name == name)
@@ -397,11 +448,12 @@ fn run_statements(
     let sentence = |failure: Failure| failure.message;
     let driver = (entry.open)(target).map_err(sentence)?;
     let mut control = driver.control(&endpoint).map_err(sentence)?;
+    let mut value = String::new();
     for statement in statements {
         let said = control.statement(statement, limit);
-        said.map_err(|failure| format!("`{statement}`: {}", failure.message))?;
+        value = said.map_err(|failure| format!("`{statement}`: {}", failure.message))?;
     }
-    Ok(())
+    Ok(value)
 }
 
 /// A server that does not stop as asked was killed; one whose guard is gone has ended already.

@@ -6,6 +6,7 @@ mod doubts;
 mod facts;
 mod fleet;
 pub mod once;
+mod probe;
 mod specs;
 mod target;
 pub mod watch;

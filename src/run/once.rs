@@ -14,6 +14,7 @@ use crate::op::{ErrorClass, Failure, Verb};
 use crate::plan::{GroupPlan, PhasePlan, Plan, RunPlan, Shape, TargetPlan};
 use crate::results::RunWriter;
 use crate::server::Sampler;
+use crate::tables::condition;
 use crate::workload::generator::{GroupWorkload, Prepared};
 use jiff::Timestamp;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
+
+mod around;
 
 /// Limit of a question to a store between phases.
 const QUESTION: Duration = Duration::from_secs(10);
@@ -94,7 +97,7 @@ pub fn run(
     once.fleet.end_run();
     once.writer.hide_in_logs();
     let (status, reason) = match result {
-        Ok(()) => (Status::Valid, String::new()),
+        Ok(()) => judged(surroundings.plan, writer),
         Err(Fault::Run(reason)) => (Status::Failed, reason),
         Err(Fault::Interrupted) => return End::Interrupted,
         Err(Fault::Results(fault)) => return End::Unwritable(fault),
@@ -109,6 +112,14 @@ pub fn run(
             elapsed: began.elapsed(),
             server_version: version,
         }),
+    }
+}
+
+/// A run that was done to its end is valid if it keeps every condition.
+fn judged(plan: &Plan, writer: &RunWriter<'_, '_>) -> (Status, String) {
+    match condition::broken(plan, writer.so_far()) {
+        None => (Status::Valid, String::new()),
+        Some(reason) => (Status::Invalid, reason),
     }
 }
 
@@ -178,10 +189,10 @@ impl<'a> Once<'a, '_, '_> {
         facts::write_asked(self.writer, context.asked());
         let (resolved, driver) = started?;
         self.ask(spec, &*driver, &resolved)?;
-        let phases = self.shape.phases.clone();
-        phases
-            .iter()
-            .try_for_each(|phase| self.phase(spec, &*driver, &resolved, phase))
+        for phase in self.shape.phases.clone() {
+            self.around(spec, &driver, &resolved, &phase, context)?;
+        }
+        self.after_stop(&*driver, &resolved, context)
     }
 
     fn entry(&self) -> Result<&'a DriverEntry, Fault> {
@@ -304,7 +315,10 @@ impl<'a> Once<'a, '_, '_> {
         let workloads = phase
             .groups
             .iter()
-            .map(|group| workload(&self.shape.target, phase, group))
+            .map(|group| {
+                let workload = group_workload(&self.shape.target, phase, group)?;
+                prepared(&self.shape.target, &workload)
+            })
             .collect::<Result<Vec<_>, _>>()
             .map_err(Fault::Run)?;
         let plan = self.surroundings.plan;
@@ -474,11 +488,11 @@ pub fn find<'a>(drivers: &'a [DriverEntry], name: &str) -> Option<&'a DriverEntr
 }
 
 /// The workload of a group: names of operations become verbs.
-fn workload(
+pub fn group_workload(
     target: &TargetPlan,
     phase: &PhasePlan,
     group: &GroupPlan,
-) -> Result<Arc<Prepared>, String> {
+) -> Result<GroupWorkload, String> {
     let verb = |name: &str| {
         let own = target
             .operations
@@ -496,14 +510,18 @@ fn workload(
     let unlimited = group
         .operations
         .map_or(u64::MAX, |operations| operations.div_ceil(per_key));
-    let workload = GroupWorkload {
+    Ok(GroupWorkload {
         keys: group.keys.clone(),
         values: group.values.clone(),
         mix: mix.collect::<Result<_, String>>()?,
         verify: group.verify,
         keys_total: group.keys.count.unwrap_or(unlimited).max(1),
-    };
-    Prepared::with_custom(&workload, |position| {
+    })
+}
+
+/// Ready to be generated; values are made only for operations that send them.
+pub fn prepared(target: &TargetPlan, workload: &GroupWorkload) -> Result<Arc<Prepared>, String> {
+    Prepared::with_custom(workload, |position| {
         let own = target.operations.get(usize::from(position));
         own.is_some_and(|operation| operation.table.to_string().contains("$value"))
     })

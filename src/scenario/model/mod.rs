@@ -4,6 +4,7 @@
 //! built has no row: a key that does nothing does not exist.
 
 mod phases;
+mod probes;
 mod servers;
 mod sweep;
 mod tables;
@@ -12,6 +13,7 @@ mod top;
 mod workload;
 
 pub use phases::{GROUP, PHASE};
+pub use probes::{CONDITION, PROBE};
 pub use servers::SERVER;
 pub use sweep::{AXIS, CLIENT, OUTPUTS, RUNS, SWEEP};
 pub use tables::TABLE;

@@ -1,6 +1,6 @@
 //! Rows of `[[phases]]` and their groups.
 
-use super::{COUNT, DURATION, DURATION_OR_ZERO, KEYS, VALUES};
+use super::{COUNT, DURATION, DURATION_OR_ZERO, KEYS, TEXTS, VALUES};
 use crate::rows::{Kind, NameKind, Row};
 
 pub const PHASE: &[Row] = &[
@@ -41,6 +41,26 @@ pub const PHASE: &[Row] = &[
         "groups",
         Kind::List(&Kind::Table(GROUP)),
         "Groups of threads that run at the same time.",
+    ),
+    Row::new(
+        "prepare",
+        TEXTS,
+        "Operations executed once, in order, by one session before the phase; not measured.",
+    ),
+    Row::new(
+        "cleanup",
+        TEXTS,
+        "Operations executed once, in order, by one session after the phase; not measured.",
+    ),
+    Row::new(
+        "prepare_timeout",
+        DURATION,
+        "Limit of each operation of `prepare` and `cleanup`.",
+    ),
+    Row::new(
+        "restart_servers",
+        TEXTS,
+        "Servers that are stopped and started again, on their data, before the phase.",
     ),
     Row::new(
         "when",

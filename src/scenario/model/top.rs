@@ -1,6 +1,9 @@
 //! Rows of the top level.
 
-use super::{CLIENT, OUTPUTS, PHASE, RUNS, SCALAR, SERVER, SWEEP, TABLE, TARGET, TEXTS, WORKLOAD};
+use super::{
+    CLIENT, CONDITION, OUTPUTS, PHASE, PROBE, RUNS, SCALAR, SERVER, SWEEP, TABLE, TARGET, TEXTS,
+    WORKLOAD,
+};
 use crate::rows::{Kind, NameKind, Row};
 
 /// Keys of the top level that `[quick]` may not change.
@@ -99,6 +102,16 @@ pub const TOP: &[Row] = &[
         "What happens in a run, in order: each a `[[phases]]`.",
     )
     .required(),
+    Row::new(
+        "probes",
+        Kind::List(&Kind::Table(PROBE)),
+        "Single values that are read on the way: each a `[[probes]]`.",
+    ),
+    Row::new(
+        "conditions",
+        Kind::List(&Kind::Table(CONDITION)),
+        "What must hold of a run, or it is invalid: each a `[[conditions]]`.",
+    ),
     Row::new(
         "tables",
         Kind::List(&Kind::Table(TABLE)),
