@@ -9,6 +9,8 @@ pub mod spec;
 
 #[cfg(feature = "fjall")]
 pub mod fjall;
+#[cfg(feature = "http")]
+pub mod http;
 #[cfg(feature = "memcached")]
 pub mod memcached;
 pub mod null;
