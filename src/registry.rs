@@ -10,6 +10,8 @@ pub const DRIVERS: &[DriverEntry] = &[
     DriverEntry::of::<crate::driver::redis::Redis>(),
     #[cfg(feature = "memcached")]
     DriverEntry::of::<crate::driver::memcached::Memcached>(),
+    #[cfg(feature = "mysql")]
+    DriverEntry::of::<crate::driver::mysql::Mysql>(),
     #[cfg(feature = "http")]
     DriverEntry::of::<crate::driver::http::Http>(),
     #[cfg(feature = "redb")]

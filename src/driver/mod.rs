@@ -13,12 +13,15 @@ pub mod fjall;
 pub mod http;
 #[cfg(feature = "memcached")]
 pub mod memcached;
+#[cfg(feature = "mysql")]
+pub mod mysql;
 pub mod null;
 #[cfg(feature = "redb")]
 pub mod redb;
 #[cfg(feature = "redis")]
 pub mod redis;
 pub mod scripted;
+pub mod sql;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
