@@ -10,6 +10,8 @@ pub const DRIVERS: &[DriverEntry] = &[
     DriverEntry::of::<crate::driver::redis::Redis>(),
     #[cfg(feature = "memcached")]
     DriverEntry::of::<crate::driver::memcached::Memcached>(),
+    #[cfg(feature = "mongodb")]
+    DriverEntry::of::<crate::driver::mongodb::MongoDb>(),
     #[cfg(feature = "redb")]
     DriverEntry::of::<crate::driver::redb::Redb>(),
     #[cfg(feature = "sqlite")]

@@ -11,6 +11,8 @@ pub mod spec;
 pub mod fjall;
 #[cfg(feature = "memcached")]
 pub mod memcached;
+#[cfg(feature = "mongodb")]
+pub mod mongodb;
 pub mod null;
 #[cfg(feature = "redb")]
 pub mod redb;
