@@ -19,6 +19,11 @@ pub fn failure(error: &Error) -> Failure {
             unanswered: false,
             ..Failure::new(ErrorClass::Reset, format!("connection lost: {message}"))
         },
+        // A refusal whose answer names no code (mongo-java-server): whole, so that the connection is good.
+        ErrorKind::InvalidResponse { message, .. } if message.contains("missing field `code`") => {
+            let message = "the server refused the command, and its answer has no code";
+            Failure::new(ErrorClass::Server, message)
+        }
         ErrorKind::InvalidResponse { .. } | ErrorKind::Bson(_) => {
             Failure::new(ErrorClass::Protocol, format!("malformed answer: {error}"))
         }

@@ -249,6 +249,24 @@ impl crate::driver::Session for Session {
         result.unwrap_or_else(Outcome::from)
     }
 
+    /// One after another; once the connection broke, the rest are not tried: the client would wait for the server.
+    async fn execute_batch(
+        &mut self,
+        operations: &[Operation],
+        replies: &mut [Reply],
+        outcomes: &mut Vec<Outcome>,
+    ) {
+        let whole = outcomes.len() + operations.len();
+        for (operation, reply) in operations.iter().zip(replies) {
+            let outcome = self.execute(operation, reply).await;
+            let breaks = outcome.breaks_session();
+            outcomes.push(outcome.clone());
+            if breaks {
+                return outcomes.resize(whole, outcome);
+            }
+        }
+    }
+
     fn peer(&self) -> Option<SocketAddr> {
         self.peer
     }
