@@ -14,6 +14,8 @@ pub const DRIVERS: &[DriverEntry] = &[
     DriverEntry::of::<crate::driver::mysql::Mysql>(),
     #[cfg(feature = "http")]
     DriverEntry::of::<crate::driver::http::Http>(),
+    #[cfg(feature = "mongodb")]
+    DriverEntry::of::<crate::driver::mongodb::MongoDb>(),
     #[cfg(feature = "redb")]
     DriverEntry::of::<crate::driver::redb::Redb>(),
     #[cfg(feature = "sqlite")]

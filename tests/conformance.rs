@@ -12,6 +12,9 @@ mod fjall;
 mod inside;
 #[path = "conformance/memcached.rs"]
 mod memcached;
+#[cfg(feature = "mongodb")]
+#[path = "conformance/mongodb.rs"]
+mod mongodb;
 #[path = "conformance/null.rs"]
 mod null;
 #[path = "conformance/redb.rs"]
@@ -66,6 +69,24 @@ macro_rules! conformance {
             );
         });
     };
+    // Through a client that is a crate's own. Not for it: `a_late_reply_belongs_to_its_own_connection` (it opens a
+    // connection of its monitor's beside, so that none has the number of a session), `bytes_on_the_wire_are_counted` (it
+    // tells nobody), `an_answer_nobody_asked_for_is_not_taken_for_the_next` (it does not look which request an answer
+    // belongs to; a connection with an answer due is closed, so that only a server that answers unasked can mislead it).
+    (client $name:ident, $harness:ty) => {
+        conformance!($name, $harness, {
+            kept!($harness);
+            tests!(facts, $harness:
+                after_a_timeout_no_late_reply_is_read,
+                a_reply_cut_off_anywhere_is_a_lost_connection,
+                a_reply_in_pieces_is_read_whole,
+                a_malformed_reply_is_told_at_once_and_breaks_the_session,
+                a_server_killed_under_an_operation_is_a_lost_connection,
+                a_refused_connection_is_a_failure_to_connect,
+                the_cold_side_keeps_to_its_limit,
+            );
+        });
+    };
     (nothing $name:ident, $harness:ty) => {
         conformance!($name, $harness, {});
     };
@@ -107,6 +128,14 @@ conformance!(server memcached_text, crate::memcached::Text);
 conformance!(server memcached_multi_get, crate::memcached::Multi);
 conformance!(server memcached_meta, crate::memcached::Meta);
 conformance!(server memcached_unix, crate::memcached::Unix);
+#[cfg(feature = "mongodb")]
+conformance!(client mongodb_ferretdb, crate::mongodb::Ferret);
+#[cfg(feature = "mongodb")]
+conformance!(client mongodb_mongo_java, crate::mongodb::MongoJava);
+#[cfg(feature = "mongodb")]
+conformance!(mongodb_pooled, crate::mongodb::Pooled, {
+    kept!(crate::mongodb::Pooled);
+});
 conformance!(redb_immediate, crate::redb::Immediate);
 conformance!(redb_none, crate::redb::None);
 conformance!(sqlite_wal, crate::sqlite::Wal);

@@ -18,6 +18,8 @@ needed=(
   memcaslap=libmemcached-tools
   apache2=apache2
   ab=apache2-utils
+  javac=openjdk-17-jdk-headless
+  mvn=maven
 )
 policy=/usr/sbin/policy-rc.d
 # Debian leaves the directories of servers off a plain user's PATH.

@@ -111,7 +111,10 @@ fn persistent_connections_are_off_and_on() {
     let rows = experiment.table("http-counter-pooling");
     let pooling: Vec<&str> = rows.iter().map(|row| row["pooling"].as_str()).collect();
     assert_eq!(pooling, ["off", "on"]);
-    assert!(rows.iter().all(|row| number(row, "requests_per_second") > 0.0));
+    assert!(
+        rows.iter()
+            .all(|row| number(row, "requests_per_second") > 0.0)
+    );
     assert_counted(&experiment);
     // MariaDB counts its connections: one per request without persistent ones, at most one per worker with them.
     for row in experiment.operations("requests") {

@@ -1,11 +1,11 @@
 //! The experiments that the scenarios repeat, each in its `--quick` form on the real servers: the tables have the published
 //! shape, and their figures follow from each other. Speed is never judged.
 
+mod counters;
 #[path = "../support/guarded.rs"]
 mod guarded;
 #[path = "../campaign/kit.rs"]
 mod kit;
-mod counters;
 mod logs;
 mod ports;
 #[path = "../support/mod.rs"]
@@ -73,7 +73,10 @@ impl Experiment {
         let row = rows
             .iter()
             .find(|row| row["run"] == run && row["probe"] == name);
-        number(row.unwrap_or_else(|| panic!("no probe {name} of {run}")), "value")
+        number(
+            row.unwrap_or_else(|| panic!("no probe {name} of {run}")),
+            "value",
+        )
     }
 }
 
@@ -94,14 +97,18 @@ fn published_header(table: &str) -> Option<&'static str> {
 
 #[track_caller]
 pub fn number(row: &Row, column: &str) -> f64 {
-    let cell = row.get(column).unwrap_or_else(|| panic!("no column {column} in {row:?}"));
+    let cell = row
+        .get(column)
+        .unwrap_or_else(|| panic!("no column {column} in {row:?}"));
     cell.parse()
         .unwrap_or_else(|_| panic!("{column} is `{cell}` in {row:?}"))
 }
 
 #[track_caller]
 pub fn count(row: &Row, column: &str) -> u64 {
-    let cell = row.get(column).unwrap_or_else(|| panic!("no column {column} in {row:?}"));
+    let cell = row
+        .get(column)
+        .unwrap_or_else(|| panic!("no column {column} in {row:?}"));
     cell.parse()
         .unwrap_or_else(|_| panic!("{column} is `{cell}` in {row:?}"))
 }

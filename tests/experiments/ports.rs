@@ -44,9 +44,8 @@ fn a_web_server_without_local_ports_is_named_as_the_cause() {
     }
     let place = Place::new();
     let file = scenario_file("http-counter-soak").display().to_string();
-    let arguments = format!(
-        "scenario '{file}' --quick --only target=redis --out out --set request_count=3000"
-    );
+    let arguments =
+        format!("scenario '{file}' --quick --only target=redis --out out --set request_count=3000");
     let ended = Going::of(in_a_namespace(&place, &arguments)).wait();
     // The counter grew by what was answered, so the run is valid: what failed, failed visibly.
     let ended = ended.expect(0);
