@@ -133,7 +133,9 @@ conformance!(client mongodb_ferretdb, crate::mongodb::Ferret);
 #[cfg(feature = "mongodb")]
 conformance!(client mongodb_mongo_java, crate::mongodb::MongoJava);
 #[cfg(feature = "mongodb")]
-conformance!(mongodb_pooled, crate::mongodb::Pooled, { kept!(crate::mongodb::Pooled); });
+conformance!(mongodb_pooled, crate::mongodb::Pooled, {
+    kept!(crate::mongodb::Pooled);
+});
 conformance!(redb_immediate, crate::redb::Immediate);
 conformance!(redb_none, crate::redb::None);
 conformance!(sqlite_wal, crate::sqlite::Wal);
