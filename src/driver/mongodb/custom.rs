@@ -308,7 +308,7 @@ mod tests {
         let change = update.get_document("u").unwrap();
         assert_eq!(change.get_document("$inc").unwrap(), &doc! { "n": 1 });
         let set = change.get_document("$set").unwrap();
-        assert_eq!(set.get_i64("i"), Ok(1234));
+        assert_eq!(set.get_i64("i").unwrap(), 1234);
         assert_eq!(set.get_binary_generic("v").unwrap(), b"\x00\xff");
     }
 
@@ -323,9 +323,9 @@ mod tests {
             filter.get_object_id("_id").unwrap().to_hex(),
             "0123456789abcdef01234567"
         );
-        assert_eq!(filter.get_document("n").unwrap().get_i64("$gt"), Ok(5));
-        assert_eq!(found.get_i64("skip"), Ok(5_000_000_000));
-        assert_eq!(found.get_f64("x"), Ok(1.5));
+        assert_eq!(filter.get_document("n").unwrap().get_i64("$gt").unwrap(), 5);
+        assert_eq!(found.get_i64("skip").unwrap(), 5_000_000_000);
+        assert_eq!(found.get_f64("x").unwrap(), 1.5);
     }
 
     #[test]

@@ -170,7 +170,9 @@ impl Session {
         command: RawDocumentBuf,
         reply: &mut Reply,
     ) -> Result<Option<Bson>, Failure> {
+        let later = batch_size(&command);
         let command = self.link.database.run_raw_cursor_command(command);
+        let command = command.batch_size(later);
         let cursor = match &self.shared.commands.concerns.preference {
             Some(preference) => command.selection_criteria(preference.clone()).await,
             None => command.await,
@@ -274,6 +276,18 @@ impl crate::driver::Session for Session {
     fn connections(&self) -> u32 {
         self.connections
     }
+}
+
+/// Documents of each further batch: as many as the command says for the first, else as many as fit into a message. Said
+/// aloud because mongo-java-server refuses to go on where nothing is said.
+fn batch_size(command: &RawDocumentBuf) -> u32 {
+    const AS_MANY_AS_FIT: u32 = 1_000_000;
+    let said = command.get_i32("batchSize").or_else(|_| {
+        let cursor = command.get_document("cursor");
+        cursor.and_then(|cursor| cursor.get_i32("batchSize"))
+    });
+    let said = said.ok().and_then(|number| u32::try_from(number).ok());
+    said.filter(|number| *number > 0).unwrap_or(AS_MANY_AS_FIT)
 }
 
 /// Where the server does not say how many documents it met, the write is all that is known.
