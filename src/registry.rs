@@ -12,6 +12,8 @@ pub const DRIVERS: &[DriverEntry] = &[
     DriverEntry::of::<crate::driver::memcached::Memcached>(),
     #[cfg(feature = "mysql")]
     DriverEntry::of::<crate::driver::mysql::Mysql>(),
+    #[cfg(feature = "postgres")]
+    DriverEntry::of::<crate::driver::postgres::Postgres>(),
     #[cfg(feature = "http")]
     DriverEntry::of::<crate::driver::http::Http>(),
     #[cfg(feature = "mongodb")]

@@ -18,6 +18,8 @@ pub mod mongodb;
 #[cfg(feature = "mysql")]
 pub mod mysql;
 pub mod null;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 #[cfg(feature = "redb")]
 pub mod redb;
 #[cfg(feature = "redis")]
