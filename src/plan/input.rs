@@ -23,12 +23,27 @@ const COUNTS: [&str; 2] = ["operations", "operations_per_thread"];
 
 /// Phases with `[workload]` and, in groups, what the phase says merged underneath.
 pub fn phases(root: &Table) -> Vec<Node> {
-    let workload = root.get("workload").and_then(Node::table);
+    let merged = Merged::of(root);
     let phases = root.get("phases").and_then(Node::array).unwrap_or(&[]);
-    phases
-        .iter()
-        .map(|phase| merged_phase(workload, phase))
-        .collect()
+    phases.iter().map(|phase| merged.phase(phase)).collect()
+}
+
+/// What phases inherit.
+pub struct Merged<'r> {
+    workload: Option<&'r Table>,
+}
+
+impl<'r> Merged<'r> {
+    pub fn of(root: &'r Table) -> Merged<'r> {
+        Merged {
+            workload: root.get("workload").and_then(Node::table),
+        }
+    }
+
+    /// A phase with what it inherits.
+    pub fn phase(&self, phase: &Node) -> Node {
+        merged_phase(self.workload, phase)
+    }
 }
 
 fn merged_phase(workload: Option<&Table>, phase: &Node) -> Node {

@@ -6,6 +6,7 @@
 
 mod coerce;
 mod columns;
+mod dataset;
 pub mod describe;
 pub mod estimate;
 pub mod expand;

@@ -93,6 +93,8 @@ pub struct Shape {
     /// In the order in which they are started.
     pub servers: Vec<Arc<ServerPlan>>,
     pub phases: Vec<Arc<PhasePlan>>,
+    /// What the run finds loaded.
+    pub dataset: Option<Arc<DatasetPlan>>,
     /// In the order in which they are said.
     pub probes: Vec<Arc<ProbePlan>>,
     /// Phases, and probes as `probe.NAME`, that `when` left out: their cells are empty.
@@ -270,6 +272,28 @@ pub struct PhasePlan {
     /// Servers that are started again before the phase, on their data.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub restart_servers: Vec<String>,
+}
+
+/// `[datasets.NAME]` as the runs of one target use it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DatasetPlan {
+    pub name: String,
+    /// Hex; runs with the same one share it.
+    pub identity: String,
+    /// Those of the run's servers that hold it, in the order of their start.
+    pub servers: Vec<String>,
+    pub phases: Vec<Arc<PhasePlan>>,
+    /// Where filling it leaves files that are kept, by name.
+    pub artifacts: BTreeMap<String, Text>,
+    pub restore: Restore,
+    pub keep: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Restore {
+    Copy,
+    InPlace,
 }
 
 /// `[[probes]]`: a single value that is read on the way.

@@ -10,6 +10,7 @@ use crate::op::Verb;
 use crate::scenario::check::Place;
 use crate::scenario::model::PHASE;
 use crate::scenario::read::Reader;
+use crate::scenario::tree::Node;
 use crate::workload::spec::MixEntry;
 use std::sync::Arc;
 
@@ -34,7 +35,12 @@ pub struct GroupPlaces {
 }
 
 pub fn extract(ex: &mut Extract<'_, '_>, ordinal: u32) -> Option<ResolvedPhase> {
-    let node = ex.fit(&Place::TOP.list("phases"), &ex.evaluation.node, PHASE)?;
+    extract_node(ex, &ex.evaluation.node, ordinal)
+}
+
+/// A phase that may be a part of the evaluated section.
+pub fn extract_node(ex: &mut Extract<'_, '_>, said: &Node, ordinal: u32) -> Option<ResolvedPhase> {
+    let node = ex.fit(&Place::TOP.list("phases"), said, PHASE)?;
     let reader = Reader::new(&node)?;
     let name = reader.text("name")?.to_owned();
     if reader.bool("when") == Some(false) {

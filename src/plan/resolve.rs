@@ -1,5 +1,6 @@
 //! What each run does: sections resolved and put together to shapes, each different one once.
 
+use super::dataset::{self, ResolvedDataset};
 use super::estimate::estimate;
 use super::extract::Extract;
 use super::nodes::json_to_node;
@@ -9,7 +10,7 @@ use super::scope::{At, Mask, Scope, Stage};
 use super::section::Section;
 use super::server::{self, ResolvedServer};
 use super::target::{self, ResolvedTarget};
-use super::{Shape, input, suit};
+use super::{DatasetPlan, Shape, input, suit};
 use crate::diag::{Diagnostic, Span, did_you_mean};
 use crate::driver::spec::DriverSpec;
 use crate::scenario::tree::{Node, Table};
@@ -30,6 +31,9 @@ pub struct Resolver<'r> {
     pub servers: Vec<Named<ResolvedServer>>,
     pub phases: Vec<Section<ResolvedPhase>>,
     pub probes: Vec<Section<ResolvedProbe>>,
+    datasets: Vec<Named<ResolvedDataset>>,
+    /// Those of runs, each different one once.
+    known_datasets: HashMap<String, Arc<DatasetPlan>>,
     /// Vars that tables read.
     vars: Section<Vars>,
     target_axis: Option<usize>,
@@ -76,6 +80,14 @@ impl<'r> Resolver<'r> {
             .iter()
             .map(|node| Section::new(scope, node.clone(), Stage::Run, 0))
             .collect();
+        let entries = section("datasets").map(|table| table.entries.as_slice());
+        let merged = input::Merged::of(root);
+        let datasets = dataset::sections(&merged, entries.unwrap_or_default());
+        let datasets = datasets.into_iter().map(|(name, node)| Named {
+            name,
+            section: Section::new(scope, node, Stage::Run, 0),
+        });
+        let datasets = datasets.collect();
         let vars = vars_of_tables(scope, root);
         Resolver {
             drivers,
@@ -84,6 +96,8 @@ impl<'r> Resolver<'r> {
             servers,
             phases,
             probes,
+            datasets,
+            known_datasets: HashMap::new(),
             vars,
             target_axis: scope.axis("target"),
             shapes: Vec::new(),
@@ -104,11 +118,15 @@ impl<'r> Resolver<'r> {
         let resolved = self.resolve_target(scope, target, at);
         let phases = self.resolve_phases(scope, at);
         let probes = self.resolve_probes(scope, at);
+        let dataset = resolved
+            .as_ref()
+            .map(|(_, target)| self.resolve_dataset(scope, target, at));
         let vars = self.resolve_vars(scope, at);
         let (target_number, resolved) = resolved?;
         let servers = self.resolve_servers(scope, &resolved, at);
         let (servers, phases, probes) = (servers?, phases?, probes?);
         let (vars_number, vars) = vars?;
+        let dataset = dataset.flatten()?;
         let mut key = vec![target as u32, target_number, vars_number];
         key.extend(
             servers
@@ -123,6 +141,11 @@ impl<'r> Resolver<'r> {
             Some(_) => *number,
             None => LEFT_OUT,
         }));
+        key.extend(
+            dataset
+                .iter()
+                .flat_map(|(name, number, _)| [*name, *number]),
+        );
         let key: Box<[u32]> = key.into();
         if let Some(known) = self.known.get(&key) {
             return *known;
@@ -132,10 +155,19 @@ impl<'r> Resolver<'r> {
         for (_, probe) in &probes {
             fits &= probe::check(scope, &resolved, &servers, &phases, probe, mask, at);
         }
+        let dataset = match &dataset {
+            None => None,
+            Some((_, _, dataset)) => {
+                let seed = scope.seed();
+                let plan = dataset::of_run(scope, dataset, &resolved, &servers, seed, mask, at);
+                fits &= plan.is_some();
+                plan.map(|plan| self.shared_dataset(plan))
+            }
+        };
         let number = fits.then_some(self.shapes.len() as u32);
         if fits {
             self.shapes
-                .push(shape(&resolved, &servers, &phases, &probes, &vars));
+                .push(shape(&resolved, &servers, &phases, dataset, &probes, &vars));
             let phases = phases.into_iter().map(|(_, phase)| phase).collect();
             self.parts.push(Parts {
                 target: resolved,
@@ -277,6 +309,44 @@ impl<'r> Resolver<'r> {
         all
     }
 
+    /// None inside where the target has none: (position, number among its different ones, dataset).
+    #[allow(clippy::type_complexity)]
+    fn resolve_dataset(
+        &mut self,
+        scope: &mut Scope<'_>,
+        target: &ResolvedTarget,
+        at: At<'_>,
+    ) -> Option<Option<(u32, u32, Rc<ResolvedDataset>)>> {
+        let Some((name, span)) = &target.dataset else {
+            return Some(None);
+        };
+        let drivers = self.drivers;
+        let Some(position) = self.datasets.iter().position(|known| known.name == *name) else {
+            let known = self.datasets.iter().map(|known| known.name.as_str());
+            let help = match did_you_mean(name, known) {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => format!("add `[datasets.{name}]` with its phases"),
+            };
+            let message = format!("there is no dataset `{name}`");
+            let fault = Diagnostic::error("unknown-dataset", *span, message).help(help);
+            scope.report_here(fault, at);
+            return None;
+        };
+        let section = &mut self.datasets[position].section;
+        let resolved = section.get(scope, at, None, |scope, evaluation| {
+            let mut ex = Extract::new(scope, evaluation, at, drivers);
+            dataset::extract(&mut ex, name, position as u32)
+        });
+        let (number, dataset) = resolved?;
+        Some(Some((position as u32, number, dataset)))
+    }
+
+    fn shared_dataset(&mut self, plan: DatasetPlan) -> Arc<DatasetPlan> {
+        let key = format!("{} {}", plan.name, plan.identity);
+        let known = self.known_datasets.entry(key);
+        Arc::clone(known.or_insert_with(|| Arc::new(plan)))
+    }
+
     /// The axes that choose and change a target.
     fn target_mask(&self, target: usize) -> Mask {
         self.targets[target].section.mask | self.target_axis.map_or(0, |axis| 1 << axis)
@@ -393,6 +463,7 @@ fn shape(
     target: &ResolvedTarget,
     servers: &[(usize, u32, Rc<ResolvedServer>)],
     phases: &[(u32, Rc<ResolvedPhase>)],
+    dataset: Option<Arc<DatasetPlan>>,
     probes: &[(u32, Rc<ResolvedProbe>)],
     vars: &Vars,
 ) -> Shape {
@@ -410,14 +481,21 @@ fn shape(
         .filter_map(|(_, phase)| phase.plan.clone())
         .collect();
     let held_in = target.plan.held_in.unwrap_or(target.driver.held_in);
+    let loaded = dataset.iter().flat_map(|dataset| &dataset.phases);
+    let all: Vec<_> = loaded.chain(&phases).cloned().collect();
+    let mut estimate = estimate(&all, target.plan.copies, held_in);
+    let loading = super::estimate::estimate(&phases, 1, held_in);
+    // Filling it is no part of each run.
+    (estimate.operations, estimate.seconds) = (loading.operations, loading.seconds);
     Shape {
-        estimate: estimate(&phases, target.plan.copies, held_in),
+        estimate,
         target: target.plan.clone(),
         servers: servers
             .iter()
             .map(|(_, _, server)| server.plan.clone())
             .collect(),
         phases,
+        dataset,
         probes: read_probes,
         left_out,
         vars: vars.clone(),

@@ -2,12 +2,13 @@
 //! starts and stops; here stand the restart policy, ports and directories, and what happens when a start is complete.
 
 use super::context::{Context, Place};
+use super::snapshot::{Snapshot, copy_tree};
 use super::specs::{server_spec, texts};
 use crate::driver::Target;
 use crate::driver::spec::{Endpoint, Options, Store, Transport};
 use crate::engine::entry::{DriverEntry, OpenDriver};
 use crate::op::Failure;
-use crate::plan::{AfterReady, Restart, ServerPlan, Shape};
+use crate::plan::{AfterReady, Restart, Restore, ServerPlan, Shape};
 use crate::server::{CommandSpec, Guard, PortLease, PrivateRoot, Running, Sampler};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,8 @@ pub struct Fleet {
     guard: Guard,
     stations: BTreeMap<String, Station>,
     made: u32,
+    /// Datasets that were loaded, by identity, or why one could not be.
+    pub datasets: BTreeMap<String, Result<Snapshot, String>>,
 }
 
 /// A server's place, and the server where it runs.
@@ -35,6 +38,10 @@ struct Station {
     running: Option<Running>,
     /// `setup` and `after_ready` were done in this place.
     set_up: bool,
+    /// Of the dataset that it holds; empty for none.
+    dataset: String,
+    /// Its dataset was filled here and is used here.
+    in_place: bool,
 }
 
 /// Why a run's servers are not up.
@@ -57,6 +64,7 @@ impl Fleet {
             guard,
             stations: BTreeMap::new(),
             made: 0,
+            datasets: BTreeMap::new(),
         })
     }
 
@@ -78,8 +86,14 @@ impl Fleet {
                 .as_ref()
                 .is_some_and(|running| running.alive().is_err())
         };
+        let wanted = |station: &Station| {
+            let dataset = shape.dataset.as_ref();
+            let dataset = dataset.filter(|dataset| dataset.servers.contains(&station.plan.name));
+            dataset.map_or("", |dataset| dataset.identity.as_str())
+        };
         let stays = |station: &Station| match station.plan.restart {
-            _ if ended(station) => false,
+            _ if ended(station) || station.dataset != wanted(station) => false,
+            _ if station.in_place => true,
             Restart::Run => false,
             Restart::Target => station.target == shape.target.name,
             Restart::Never => true,
@@ -124,7 +138,8 @@ impl Fleet {
     /// After a run: what lives for one run only has ended.
     pub fn end_run(&mut self) {
         for name in self.in_stop_order() {
-            if self.stations[&name].plan.restart == Restart::Run {
+            let station = &self.stations[&name];
+            if station.plan.restart == Restart::Run && !station.in_place {
                 self.retire(&name);
             }
         }
@@ -192,17 +207,31 @@ impl Fleet {
 
     /// Reserves ports and directories of the run's servers that have none yet. A kept place with other ports than the plan
     /// names is none.
-    pub fn reserve(&mut self, shape: &Shape) -> Result<BTreeMap<String, Place>, String> {
+    pub fn reserve(
+        &mut self,
+        shape: &Shape,
+        interrupted: &AtomicBool,
+    ) -> Result<BTreeMap<String, Place>, NotUp> {
         for plan in &shape.servers {
+            let snapshot = self.snapshot_of(shape, &plan.name);
             match self.stations.get_mut(&plan.name) {
                 Some(station) if station.running.is_some() => {}
-                Some(station) if station.plan.ports == plan.ports => {
+                Some(station) if station.plan.ports == plan.ports && snapshot.is_none() => {
                     station.plan = Arc::clone(plan);
                     station.target.clone_from(&shape.target.name);
                 }
                 _ => {
                     self.discard(&plan.name);
-                    let station = self.station(plan, &shape.target.name)?;
+                    let ports = snapshot
+                        .as_ref()
+                        .and_then(|(_, snapshot)| snapshot.ports.get(&plan.name).cloned());
+                    let mut station =
+                        self.station(plan, &shape.target.name, &ports.unwrap_or_default())?;
+                    if let Some((identity, snapshot)) = snapshot {
+                        station.dataset = identity;
+                        restore(&snapshot.server(&plan.name), &station, interrupted)?;
+                        station.set_up = true;
+                    }
                     self.stations.insert(plan.name.clone(), station);
                 }
             }
@@ -214,7 +243,69 @@ impl Fleet {
         Ok(shape.servers.iter().filter_map(place).collect())
     }
 
-    fn station(&mut self, plan: &Arc<ServerPlan>, target: &str) -> Result<Station, String> {
+    /// The dataset that a server of the run is to be restored from.
+    fn snapshot_of(&self, shape: &Shape, server: &str) -> Option<(String, Snapshot)> {
+        let dataset = shape.dataset.as_ref()?;
+        let holds = dataset.servers.iter().any(|name| name == server);
+        let snapshot = self.datasets.get(&dataset.identity)?.as_ref().ok()?;
+        (holds && dataset.restore == Restore::Copy)
+            .then(|| (dataset.identity.clone(), snapshot.clone()))
+    }
+
+    /// The dataset of the run, where it is loaded.
+    pub fn dataset_of<'s>(&self, shape: &'s Shape) -> Option<(&'s str, &Snapshot)> {
+        let dataset = shape.dataset.as_ref()?;
+        let snapshot = self.datasets.get(&dataset.identity)?.as_ref().ok()?;
+        Some((&dataset.name, snapshot))
+    }
+
+    /// The directory of an embedded store: fresh, or a copy of the dataset's.
+    pub fn store(&mut self, shape: &Shape, interrupted: &AtomicBool) -> Result<PathBuf, NotUp> {
+        let directory = self.directory("store")?;
+        let loaded = self.dataset_of(shape).map(|(_, snapshot)| snapshot.store());
+        if let Some(loaded) = loaded.filter(|loaded| loaded.exists()) {
+            copy_tree(&loaded, &directory, interrupted).map_err(uncopied)?;
+        }
+        Ok(directory)
+    }
+
+    /// Servers of this shape hold its dataset where they are from now on.
+    pub fn hold(&mut self, shape: &Shape, identity: &str) {
+        for plan in &shape.servers {
+            if let Some(station) = self.stations.get_mut(&plan.name) {
+                identity.clone_into(&mut station.dataset);
+                station.in_place = true;
+            }
+        }
+    }
+
+    /// Stops the servers of this shape, whatever their policy; their directories stay.
+    pub fn stop_all(&mut self, shape: &Shape) {
+        for name in self.in_stop_order() {
+            if shape.servers.iter().any(|plan| plan.name == name)
+                && let Some(station) = self.stations.get_mut(&name)
+                && let Some(running) = station.running.take()
+            {
+                stop(running);
+            }
+        }
+    }
+
+    /// Stops the servers of this shape and forgets their places.
+    pub fn forget(&mut self, shape: &Shape) {
+        self.stop_all(shape);
+        for plan in &shape.servers {
+            self.discard(&plan.name);
+        }
+    }
+
+    /// `ports` are wanted, where they are free: by name.
+    fn station(
+        &mut self,
+        plan: &Arc<ServerPlan>,
+        target: &str,
+        wanted: &BTreeMap<String, u16>,
+    ) -> Result<Station, String> {
         self.made += 1;
         let user = Some(plan.user.as_str()).filter(|user| !user.is_empty());
         let directory = self
@@ -227,7 +318,10 @@ impl Fleet {
         let mut ports = BTreeMap::new();
         let mut leases = Vec::new();
         for port in &plan.ports {
-            let lease = PortLease::reserve(port.fixed)
+            let again = wanted.get(&port.name).filter(|_| port.fixed.is_none());
+            let again = again.and_then(|port| PortLease::reserve(Some(*port)).ok());
+            let lease = again
+                .map_or_else(|| PortLease::reserve(port.fixed), Ok)
                 .map_err(|fault| format!("server `{}`: {fault}", plan.name))?;
             ports.insert(port.name.clone(), lease.port());
             leases.push(lease);
@@ -240,6 +334,8 @@ impl Fleet {
             order: self.made,
             running: None,
             set_up: false,
+            dataset: String::new(),
+            in_place: false,
         })
     }
 
@@ -454,6 +550,18 @@ pub fn statements(
         value = said.map_err(|failure| format!("`{statement}`: {}", failure.message))?;
     }
     Ok(value)
+}
+
+/// Fills a place with a server's directory as the dataset left it.
+fn restore(from: &Path, station: &Station, interrupted: &AtomicBool) -> Result<(), NotUp> {
+    copy_tree(from, &station.place.directory, interrupted).map_err(uncopied)
+}
+
+fn uncopied(error: std::io::Error) -> NotUp {
+    match error.kind() {
+        std::io::ErrorKind::Interrupted => NotUp::Interrupted,
+        _ => NotUp::Fault(format!("cannot restore the dataset: {error}")),
+    }
 }
 
 /// A server that does not stop as asked was killed; one whose guard is gone has ended already.

@@ -7,6 +7,7 @@ mod facts;
 mod fleet;
 pub mod once;
 mod probe;
+mod snapshot;
 mod specs;
 mod target;
 pub mod watch;

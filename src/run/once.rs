@@ -24,6 +24,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 mod around;
+mod dataset;
 
 /// Limit of a question to a store between phases.
 const QUESTION: Duration = Duration::from_secs(10);
@@ -87,6 +88,7 @@ pub fn run(
         doubts: Vec::new(),
         version: String::new(),
         unwritten: None,
+        loads: false,
     };
     let result = once.all();
     let (doubts, version) = (
@@ -154,6 +156,8 @@ struct Once<'a, 'w, 'p> {
     version: String,
     /// Why results could not be written while a phase ran.
     unwritten: Option<String>,
+    /// It fills a dataset: nothing of it is recorded.
+    loads: bool,
 }
 
 impl<'a> Once<'a, '_, '_> {
@@ -161,11 +165,19 @@ impl<'a> Once<'a, '_, '_> {
         let entry = self.entry()?;
         let spec = (entry.spec)();
         self.fleet.retire_for(self.shape);
-        let places = self.fleet.reserve(self.shape).map_err(Fault::Run)?;
+        self.dataset(entry)?;
+        if self.shape.dataset.is_some() {
+            self.watcher.step("restoring the dataset");
+        }
+        let interrupted = self.surroundings.interrupted;
+        let places = self.fleet.reserve(self.shape, interrupted)?;
         self.fleet.watch(&self.sampler);
-        let directory = self.fleet.directory("store").map_err(Fault::Run)?;
+        let directory = self.fleet.store(self.shape, interrupted)?;
         let run_directory = self.writer.directory().path().to_owned();
         let mut context = Context::new(places, &run_directory);
+        if let Some((name, snapshot)) = self.fleet.dataset_of(self.shape) {
+            context.has_dataset(name, snapshot.artifacts());
+        }
         let result = self.measured(entry, spec, &directory, &mut context);
         super::fleet::remove(&directory);
         result
@@ -382,9 +394,10 @@ impl<'a> Once<'a, '_, '_> {
     ) -> Result<(), Fault> {
         self.sampler.sample_now();
         self.write_samples().map_err(Fault::Results)?;
-        self.writer
-            .phase(phase, record)
-            .map_err(|fault| Fault::Results(fault.to_string()))?;
+        if !self.loads {
+            let written = self.writer.phase(phase, record);
+            written.map_err(|fault| Fault::Results(fault.to_string()))?;
+        }
         self.watcher.phase_ended(record);
         if doubts::client_limited(&spec.store, record) {
             doubts::add(&mut self.doubts, "client_limited");
@@ -399,6 +412,10 @@ impl<'a> Once<'a, '_, '_> {
                 phase.name
             ))),
             None => self.survived(phase, record),
+        }?;
+        match self.loads {
+            true => Once::loaded(phase, record),
+            false => Ok(()),
         }
     }
 
@@ -437,7 +454,7 @@ impl<'a> Once<'a, '_, '_> {
     }
 
     fn write_samples(&mut self) -> Result<(), String> {
-        for sample in self.samples.try_iter() {
+        for sample in self.samples.try_iter().filter(|_| !self.loads) {
             self.writer
                 .sample(&sample)
                 .map_err(|fault| fault.to_string())?;
@@ -455,6 +472,9 @@ struct Ear<'a, 'b, 'w, 'p> {
 impl Listener for Ear<'_, '_, '_, '_> {
     fn window(&mut self, window: &WindowRecord) -> Result<(), String> {
         self.once.watcher.window(window);
+        if self.once.loads {
+            return Ok(());
+        }
         let written = self
             .once
             .writer

@@ -3,6 +3,7 @@
 //! Only data. Defaults stand in `scenario/defaults.toml`, so that each is said once and with its reason. A key that is not
 //! built has no row: a key that does nothing does not exist.
 
+mod datasets;
 mod phases;
 mod probes;
 mod servers;
@@ -12,6 +13,7 @@ mod targets;
 mod top;
 mod workload;
 
+pub use datasets::DATASET;
 pub use phases::{GROUP, PHASE};
 pub use probes::{CONDITION, PROBE};
 pub use servers::SERVER;

@@ -1,8 +1,8 @@
 //! Rows of the top level.
 
 use super::{
-    CLIENT, CONDITION, OUTPUTS, PHASE, PROBE, RUNS, SCALAR, SERVER, SWEEP, TABLE, TARGET, TEXTS,
-    WORKLOAD,
+    CLIENT, CONDITION, DATASET, OUTPUTS, PHASE, PROBE, RUNS, SCALAR, SERVER, SWEEP, TABLE, TARGET,
+    TEXTS, WORKLOAD,
 };
 use crate::rows::{Kind, NameKind, Row};
 
@@ -82,6 +82,11 @@ pub const TOP: &[Row] = &[
         "targets",
         Kind::Map(NameKind::Server, &Kind::Table(TARGET)),
         "What is measured.",
+    ),
+    Row::new(
+        "datasets",
+        Kind::Map(NameKind::Server, &Kind::Table(DATASET)),
+        "What is loaded once and used by many runs; a target names its `dataset`.",
     ),
     Row::new(
         "workload",
