@@ -58,13 +58,12 @@ impl<S: Session> Seat<S> {
     /// Makes ready for a pass: its stream of operations, and which of them are this seat's.
     pub fn begin(&mut self, pass: &Pass) -> Schedule {
         let warmup = pass.stage == Stage::Warmup;
-        self.generator = Generator::of(
-            &self.plan.workload,
-            Stream {
-                warmup,
-                ..self.plan.stream
-            },
-        );
+        let stream = Stream {
+            warmup,
+            ..self.plan.stream
+        };
+        let generator = Generator::of(&self.plan.workload, stream);
+        self.generator = generator.for_thread(self.plan.thread, pass.until.is_some());
         Schedule::closed(&self.plan, pass)
     }
 
@@ -74,7 +73,9 @@ impl<S: Session> Seat<S> {
         let mut batch = 0;
         while batch < self.operations.len() {
             let Some(next) = schedule.next() else { break };
-            self.generator.fill(next.index, &mut self.operations[batch]);
+            if !self.generator.fill(next.index, &mut self.operations[batch]) {
+                break;
+            }
             self.replies[batch].clear();
             batch += 1;
         }

@@ -18,7 +18,7 @@ const OF_PHASE_ALONE: [&str; 11] = [
     "restart_servers",
 ];
 /// What a group's own `operation` or count replaces.
-const WORK: [&str; 2] = ["operation", "mix"];
+const WORK: [&str; 3] = ["operation", "mix", "replay"];
 const COUNTS: [&str; 2] = ["operations", "operations_per_thread"];
 
 /// Phases with `[workload]` and, in groups, what the phase says merged underneath.

@@ -4,6 +4,8 @@
 
 use crate::driver::spec::{Durability, HeldIn};
 use crate::template::Text;
+use crate::workload::querylog::Format;
+use crate::workload::querylog::spool::PerThread;
 use crate::workload::spec::{KeySpec, MixEntry, ValueSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -348,6 +350,9 @@ pub struct GroupPlan {
     pub name: String,
     /// At least one; a single `operation` is a mix of one.
     pub mix: Vec<MixEntry>,
+    /// The statements of a log; the mix is then the one entry `statement`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<ReplayPlan>,
     pub threads: u32,
     /// Operations of one pass, of all threads; None = by the phase's duration.
     pub operations: Option<u64>,
@@ -360,6 +365,27 @@ pub struct GroupPlan {
     pub endpoints: String,
     pub keys: KeySpec,
     pub values: ValueSpec,
+}
+
+/// `replay`: a log, and which of its statements.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReplayPlan {
+    pub file: Text,
+    /// Of the scenario file that says it; not hashed, not printed.
+    #[serde(skip)]
+    pub beside: std::path::PathBuf,
+    pub format: Format,
+    pub per_thread: PerThread,
+    pub only: Vec<String>,
+    pub user: String,
+    pub database: String,
+    /// Regular expression; empty = all.
+    #[serde(rename = "match")]
+    pub matching: String,
+    pub first: Option<u64>,
+    /// A time, or `+` and a duration; empty = from the beginning.
+    pub from: String,
+    pub allow_writes: bool,
 }
 
 /// How a count is dealt to threads.

@@ -4,13 +4,16 @@
 
 use super::extract::Extract;
 use super::workload;
-use super::{GroupPlan, PhasePlan, Share};
+use super::{GroupPlan, PhasePlan, ReplayPlan, Share};
 use crate::diag::{Diagnostic, Span};
 use crate::op::Verb;
 use crate::scenario::check::Place;
 use crate::scenario::model::PHASE;
 use crate::scenario::read::Reader;
 use crate::scenario::tree::Node;
+use crate::workload::querylog::Format;
+use crate::workload::querylog::filter::parse_from;
+use crate::workload::querylog::spool::PerThread;
 use crate::workload::spec::MixEntry;
 use std::sync::Arc;
 
@@ -35,7 +38,8 @@ pub struct GroupPlaces {
 }
 
 pub fn extract(ex: &mut Extract<'_, '_>, ordinal: u32) -> Option<ResolvedPhase> {
-    extract_node(ex, &ex.evaluation.node, ordinal)
+    let resolved = extract_node(ex, &ex.evaluation.node, ordinal)?;
+    ex.all_used().then_some(resolved)
 }
 
 /// A phase that may be a part of the evaluated section.
@@ -128,9 +132,24 @@ fn extract_group(
     duration_ns: Option<u64>,
 ) -> Option<(GroupPlan, GroupPlaces)> {
     let is_phase = std::ptr::eq(phase.table, group.table);
-    let (mix, operations_at) = mix(ex, group)?;
+    let replay = match group.table("replay") {
+        Some(said) => Some(replay(ex, group, &said)?),
+        None => None,
+    };
     let threads = group.count("threads").unwrap_or(1) as u32;
-    let operations = count(ex, group, threads, duration_ns)?;
+    let (mix, operations_at, operations) = match &replay {
+        Some(_) => {
+            let statement = MixEntry {
+                operation: Verb::Statement.name().to_owned(),
+                weight: 1.0,
+            };
+            (vec![statement], vec![group.span_of("replay")], None)
+        }
+        None => {
+            let (mix, spans) = mix(ex, group)?;
+            (mix, spans, count(ex, group, threads, duration_ns)?)
+        }
+    };
     let verify = group.bool("verify").unwrap_or(false);
     if verify {
         reads_something(ex, group, &mix)?;
@@ -151,6 +170,7 @@ fn extract_group(
             false => group.text("name").unwrap_or_default().to_owned(),
         },
         mix,
+        replay,
         threads,
         operations,
         share: match group.text("share") {
@@ -171,6 +191,49 @@ fn extract_group(
         keys: keys_at,
     };
     Some((plan, places))
+}
+
+fn replay(ex: &mut Extract<'_, '_>, group: &Reader<'_>, said: &Reader<'_>) -> Option<ReplayPlan> {
+    for key in ["operation", "mix", "operations", "operations_per_thread"] {
+        if group.has(key) {
+            let message =
+                format!("`replay` says what the threads do and how often, and so does `{key}`");
+            let help = match key {
+                "operation" | "mix" => "keep one of them",
+                _ => "say `first = n` in the replay, or a `duration`",
+            };
+            let fault = Diagnostic::error("conflicting-keys", group.span_of(key), message);
+            return ex.refuse(fault.related(said.span, "the replay").help(help));
+        }
+    }
+    let from = said.text("from").unwrap_or_default();
+    if !from.is_empty() && parse_from(from).is_none() {
+        let message = format!("`{from}` is no time");
+        let help = "from = \"2026-11-30 20:41:15\", or from = \"+10min\"";
+        let fault = Diagnostic::error("wrong-time", said.span_of("from"), message).help(help);
+        return ex.refuse(fault);
+    }
+    let owned = |key: &str| said.text(key).unwrap_or_default().to_owned();
+    Some(ReplayPlan {
+        file: ex.text_of(said, "file")?,
+        beside: ex.resolve("", said.span_of("file")),
+        format: said
+            .text("format")
+            .and_then(Format::parse)
+            .unwrap_or(Format::Auto),
+        per_thread: match said.text("per_thread") {
+            Some("share") => PerThread::Share,
+            Some("connection") => PerThread::Connection,
+            _ => PerThread::Whole,
+        },
+        only: said.texts("only").into_iter().map(str::to_owned).collect(),
+        user: owned("user"),
+        database: owned("database"),
+        matching: owned("match"),
+        first: said.count("first"),
+        from: from.to_owned(),
+        allow_writes: said.bool("allow_writes").unwrap_or(false),
+    })
 }
 
 /// Whether a built-in operation writes a value. The scenario's own may use `$value`.

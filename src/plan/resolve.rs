@@ -73,7 +73,7 @@ impl<'r> Resolver<'r> {
         let servers = named(scope, section("servers"), 0);
         let phases = input::phases(root).into_iter();
         let phases = phases
-            .map(|node| Section::new(scope, node, Stage::Plan, 0))
+            .map(|node| Section::new(scope, node, Stage::Run, 0))
             .collect();
         let probes = root.get("probes").and_then(Node::array).unwrap_or(&[]);
         let probes = probes

@@ -142,7 +142,17 @@ pub fn phase_suits(
             scope.report(diagnostic, mask, at);
             good = false;
         };
-        for (entry, span) in group.mix.iter().zip(&places.operations) {
+        if group.replay.is_some() && !target.driver.replay {
+            let message = format!(
+                "the driver `{}` executes no statements of a log",
+                target.driver.name
+            );
+            let fault = Diagnostic::error("no-replay", places.operations[0], message)
+                .help("replay into mysql, postgres or sqlite");
+            report(places.operations[0], fault);
+        }
+        let made = group.mix.iter().zip(&places.operations);
+        for (entry, span) in made.filter(|_| group.replay.is_none()) {
             if let Some(fault) = operation_fault(target, &entry.operation, *span) {
                 report(*span, fault);
             }

@@ -16,7 +16,9 @@ use crate::results::RunWriter;
 use crate::server::Sampler;
 use crate::tables::condition;
 use crate::workload::generator::{GroupWorkload, Prepared};
+use crate::workload::querylog::spool::Spool;
 use jiff::Timestamp;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,6 +27,7 @@ use std::time::{Duration, Instant};
 
 mod around;
 mod dataset;
+mod replay;
 
 /// Limit of a question to a store between phases.
 const QUESTION: Duration = Duration::from_secs(10);
@@ -88,6 +91,7 @@ pub fn run(
         doubts: Vec::new(),
         version: String::new(),
         unwritten: None,
+        spools: HashMap::new(),
         loads: false,
     };
     let result = once.all();
@@ -156,6 +160,8 @@ struct Once<'a, 'w, 'p> {
     version: String,
     /// Why results could not be written while a phase ran.
     unwritten: Option<String>,
+    /// Logs that are ready to be replayed.
+    spools: HashMap<String, Spool>,
     /// It fills a dataset: nothing of it is recorded.
     loads: bool,
 }
@@ -311,6 +317,7 @@ impl<'a> Once<'a, '_, '_> {
         driver: &dyn OpenDriver,
         resolved: &Resolved,
         phase: &PhasePlan,
+        context: &Context<'_>,
     ) -> Result<(), Fault> {
         if self
             .deadline()
@@ -329,7 +336,13 @@ impl<'a> Once<'a, '_, '_> {
             .iter()
             .map(|group| {
                 let workload = group_workload(&self.shape.target, phase, group)?;
-                prepared(&self.shape.target, &workload)
+                match &group.replay {
+                    None => prepared(&self.shape.target, &workload),
+                    Some(replay) => {
+                        let spool = self.spool(phase, replay, group.threads, context)?;
+                        Prepared::replay(&workload, spool)
+                    }
+                }
             })
             .collect::<Result<Vec<_>, _>>()
             .map_err(Fault::Run)?;
@@ -518,7 +531,9 @@ pub fn group_workload(
             .operations
             .iter()
             .position(|operation| operation.name == name);
+        let logged = (group.replay.is_some()).then_some(Verb::Statement);
         own.map(|position| Verb::Custom(position as u16))
+            .or(logged)
             .or_else(|| Verb::built_in(name))
             .ok_or_else(|| format!("phase `{}`: there is no operation `{name}`", phase.name))
     };

@@ -11,6 +11,7 @@ use crate::run::fleet;
 use crate::run::snapshot::{Snapshot, copy_tree, kept};
 use crate::run::target;
 use crate::server::Sampler;
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -75,6 +76,7 @@ impl Once<'_, '_, '_> {
             doubts: Vec::new(),
             version: String::new(),
             unwritten: None,
+            spools: HashMap::new(),
             loads: true,
         };
         let result = loading.fill(entry, dataset);

@@ -64,7 +64,7 @@ fn conflict(part: &Reader, keys: &[&str], why: &str) -> Diagnostic {
 
 /// `operation` or `mix`, of its own or the phase's.
 fn what(phase: &Reader, diagnostics: &mut Diagnostics) {
-    let says = |part: &Reader| part.has("operation") || part.has("mix");
+    let says = |part: &Reader| part.has("operation") || part.has("mix") || part.has("replay");
     for part in parts(phase) {
         if part.has("operation") && part.has("mix") {
             diagnostics.push(conflict(
@@ -137,7 +137,14 @@ fn how_long(phase: &Reader, diagnostics: &mut Diagnostics) {
         );
         return;
     }
-    let timed = count.is_some() || phase.has("duration");
+    let replays = |part: &Reader| part.has("replay");
+    let all_replay = match groups.is_empty() {
+        true => replays(phase),
+        false => groups
+            .iter()
+            .all(|group| replays(group) || COUNTS.iter().any(|key| group.has(key))),
+    };
+    let timed = count.is_some() || phase.has("duration") || all_replay;
     let endless = !timed && (groups.is_empty() || counted.len() < groups.len());
     if endless {
         let lacking = groups
