@@ -13,6 +13,7 @@ mod defaults;
 pub mod overrides;
 mod plan;
 mod progress;
+mod querylog;
 mod scenario;
 pub mod schema;
 mod tables;
@@ -30,6 +31,7 @@ enum Command {
     Check(check::Args),
     Plan(plan::Args),
     Tables(tables::Args),
+    Querylog(querylog::Args),
     Drivers(drivers::Args),
     Defaults(defaults::Args),
     Schema(schema::Args),
@@ -44,6 +46,7 @@ pub fn main() -> ExitCode {
         Command::Check(args) => check::main(args),
         Command::Plan(args) => plan::main(args),
         Command::Tables(args) => tables::main(args),
+        Command::Querylog(args) => querylog::main(args),
         Command::Drivers(args) => drivers::main(args),
         Command::Defaults(args) => defaults::main(args),
         Command::Schema(args) => schema::main(args),

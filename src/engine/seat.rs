@@ -67,6 +67,17 @@ impl<S: Session> Seat<S> {
         Schedule::closed(&self.plan, pass)
     }
 
+    /// When the operation that was filled last is meant to start, after the start of its pass.
+    #[inline]
+    pub fn intended(&self) -> Option<Duration> {
+        self.generator.intended()
+    }
+
+    /// Marks the operation as started so long after it was meant to be.
+    pub fn started_late(&mut self, lag: Duration) {
+        self.replies[0].start_lag = Some(lag);
+    }
+
     /// Fills the next operations, as many as the pipeline takes. Returns how many; 0 when there are none left.
     #[inline]
     pub fn prepare(&mut self, schedule: &mut Schedule) -> usize {

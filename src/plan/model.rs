@@ -376,6 +376,8 @@ pub struct ReplayPlan {
     pub beside: std::path::PathBuf,
     pub format: Format,
     pub per_thread: PerThread,
+    /// At the recorded times, so much faster; None: each when the one before has ended.
+    pub speed: Option<f64>,
     pub only: Vec<String>,
     pub user: String,
     pub database: String,

@@ -226,6 +226,15 @@ fn replay(ex: &mut Extract<'_, '_>, group: &Reader<'_>, said: &Reader<'_>) -> Op
             Some("connection") => PerThread::Connection,
             _ => PerThread::Whole,
         },
+        speed: match said.text("timing") {
+            Some("recorded") => Some(said.number("speed").unwrap_or(1.0)),
+            _ if said.has("speed") => {
+                let message = "`speed` is that of recorded times, and this replay has none";
+                let fault = Diagnostic::error("conflicting-keys", said.span_of("speed"), message);
+                return ex.refuse(fault.help("say `timing = \"recorded\"`"));
+            }
+            _ => None,
+        },
         only: said.texts("only").into_iter().map(str::to_owned).collect(),
         user: owned("user"),
         database: owned("database"),

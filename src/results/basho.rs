@@ -146,6 +146,7 @@ mod tests {
             length: Duration::from_secs(1),
             stage,
             operations: vec![WindowOperation {
+                extra: None,
                 group: 0,
                 slot: 0,
                 counts: counts.clone(),

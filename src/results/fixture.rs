@@ -234,6 +234,7 @@ fn timeouts(load: Load) -> Latencies {
 
 fn operation(name: &str, load: Load) -> OperationRecord {
     OperationRecord {
+        extra: None,
         operation: name.into(),
         counts: counts(load.succeeded, load.timed_out),
         succeeded_inside: load.succeeded,
@@ -316,6 +317,7 @@ pub fn windows(plan: &PhasePlan, load: Load, measured: Duration) -> Vec<WindowRe
             };
             let slots = plan.groups.iter().enumerate().flat_map(|(group, g)| {
                 (0..g.mix.len()).map(move |slot| WindowOperation {
+                    extra: None,
                     group,
                     slot,
                     counts: counts(part.succeeded, part.timed_out),

@@ -340,7 +340,7 @@ impl<'a> Once<'a, '_, '_> {
                     None => prepared(&self.shape.target, &workload),
                     Some(replay) => {
                         let spool = self.spool(phase, replay, group.threads, context)?;
-                        Prepared::replay(&workload, spool)
+                        Prepared::replay(&workload, spool, replay.speed)
                     }
                 }
             })

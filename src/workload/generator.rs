@@ -13,6 +13,7 @@ use super::values::ValueMaker;
 use crate::op::{Operation, Verb};
 use crate::random;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What a group does, resolved: verbs instead of names.
 #[derive(Clone, Debug)]
@@ -36,7 +37,14 @@ pub struct Prepared {
     mix: Mix,
     slots: Vec<Slot>,
     /// A log to replay, instead of operations that are made.
-    replay: Option<Spool>,
+    replay: Option<Replay>,
+}
+
+#[derive(Debug)]
+struct Replay {
+    spool: Spool,
+    /// As fast as recorded times this; None: each statement when the one before has ended.
+    speed: Option<f64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +74,7 @@ struct Replaying {
     cursor: Cursor,
     /// The log is begun again when it ends.
     endless: bool,
+    speed: Option<f64>,
 }
 
 impl Prepared {
@@ -104,11 +113,15 @@ impl Prepared {
         }))
     }
 
-    /// The statements of a log, in their order.
-    pub fn replay(workload: &GroupWorkload, spool: Spool) -> Result<Arc<Prepared>, String> {
+    /// The statements of a log, in their order; at their recorded times where `speed` says how much faster.
+    pub fn replay(
+        workload: &GroupWorkload,
+        spool: Spool,
+        speed: Option<f64>,
+    ) -> Result<Arc<Prepared>, String> {
         let mut prepared = Prepared::new(workload)?;
         if let Some(prepared) = Arc::get_mut(&mut prepared) {
-            prepared.replay = Some(spool);
+            prepared.replay = Some(Replay { spool, speed });
         }
         Ok(prepared)
     }
@@ -149,11 +162,24 @@ impl Generator {
     /// # Panics
     /// Where the spool, which dbbench has just written, cannot be read.
     pub fn for_thread(mut self, thread: u32, endless: bool) -> Generator {
-        self.cursor = self.prepared.replay.as_ref().map(|spool| {
-            let cursor = spool.cursor(thread).expect("the spool of the log is there");
-            Box::new(Replaying { cursor, endless })
+        self.cursor = self.prepared.replay.as_ref().map(|replay| {
+            let cursor = replay.spool.cursor(thread);
+            Box::new(Replaying {
+                cursor: cursor.expect("the spool of the log is there"),
+                endless,
+                speed: replay.speed,
+            })
         });
         self
+    }
+
+    /// When the operation that was filled last is meant to start, after the start of its pass; None in a closed loop.
+    #[inline]
+    pub fn intended(&self) -> Option<Duration> {
+        let replaying = self.cursor.as_deref()?;
+        let speed = replaying.speed?;
+        let offset = Duration::from_micros(replaying.cursor.offset_us());
+        Some(offset.div_f64(speed))
     }
 
     /// Makes operation `index` in place. `operation` is new (`Operation::default()`) or was last filled by a generator of

@@ -51,6 +51,10 @@ impl Once<'_, '_, '_> {
         if spool.report.statements == 0 {
             return Err(named(nothing_left(&file, &spool.report)));
         }
+        if replay.speed.is_some() && !spool.report.timed {
+            let fault = format!("{file} tells no times, so it cannot be replayed at its own");
+            return Err(named(fault));
+        }
         self.spools.insert(key, spool.clone());
         Ok(spool)
     }

@@ -133,6 +133,20 @@ const REPLAY_ROWS: &[Row] = &[
          to the threads. `whole` where it is not said.",
     ),
     Row::new(
+        "timing",
+        Kind::Choice(&["closed", "recorded"]),
+        "`closed`: a statement when the thread's one before has ended; `recorded`: at its time in the log, response times \
+         counted from there. `closed` where it is not said.",
+    ),
+    Row::new(
+        "speed",
+        Kind::Number {
+            min: 1e-6,
+            max: 1e6,
+        },
+        "Of `recorded`: how much faster than the log; 1 where it is not said.",
+    ),
+    Row::new(
         "only",
         Kind::List(&Kind::Choice(&LOGGED)),
         "Kinds of statements that are replayed; all where it is not said.",

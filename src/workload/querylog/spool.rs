@@ -1,7 +1,8 @@
 //! What a phase replays: a log, read once through its filter into files of plain records, so that the operation loop only
 //! copies bytes and a log of any length streams in constant memory.
 //!
-//! A record is the length of a statement (4 bytes, little-endian) and its bytes. One file for all threads, or one each.
+//! A record is the length of a statement (4 bytes), its time after the first one's in microseconds (8 bytes), how many
+//! stand before it with the same time (4 bytes), all little-endian, and its bytes. One file for all threads, or one each.
 
 use super::filter::{Filter, Verdict};
 use super::statement::Kind;
@@ -13,6 +14,7 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What each client thread replays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -30,6 +32,8 @@ pub enum PerThread {
 #[derive(Clone, Debug)]
 pub struct Spool {
     files: Vec<PathBuf>,
+    /// How many statements have the same time, where the log tells whole seconds only.
+    crowds: Arc<HashMap<u64, u32>>,
     pub report: Report,
 }
 
@@ -45,6 +49,8 @@ pub struct Report {
     pub refused: u64,
     pub not_understood: u64,
     pub first_not_understood: Option<NotUnderstood>,
+    /// Whether any of them has a time.
+    pub timed: bool,
     /// Different databases of the statements that are replayed, up to two.
     pub databases: Vec<Vec<u8>>,
 }
@@ -70,6 +76,9 @@ struct Writing<'w> {
     fault: Option<io::Error>,
     heartbeat: &'w mut dyn FnMut(u64) -> bool,
     seen: u64,
+    /// Time of the first statement that is replayed.
+    begin_us: Option<i64>,
+    crowds: HashMap<u64, u32>,
 }
 
 impl Spool {
@@ -97,6 +106,8 @@ impl Spool {
             fault: None,
             heartbeat,
             seen: 0,
+            begin_us: None,
+            crowds: HashMap::new(),
         };
         let format = match wanted.first {
             Some(0) => wanted.format,
@@ -111,6 +122,7 @@ impl Spool {
         writing.report.format = Some(format);
         Ok(Spool {
             files,
+            crowds: Arc::new(writing.crowds),
             report: writing.report,
         })
     }
@@ -121,6 +133,8 @@ impl Spool {
         Ok(Cursor {
             reader: BufReader::with_capacity(64 << 10, File::open(path)?),
             path: path.clone(),
+            crowds: Arc::clone(&self.crowds),
+            offset_us: 0,
         })
     }
 }
@@ -167,8 +181,27 @@ impl Writing<'_> {
                 *self.dealt.entry(logged.connection).or_insert(next)
             }
         };
+        let offset = match logged.at_us {
+            None => 0,
+            Some(at) => {
+                let begin = *self.begin_us.get_or_insert(at);
+                u64::try_from(at - begin).unwrap_or(0)
+            }
+        };
+        self.report.timed |= logged.at_us.is_some();
+        let before = match offset % 1_000_000 {
+            0 => {
+                let crowd = self.crowds.entry(offset).or_default();
+                *crowd += 1;
+                *crowd - 1
+            }
+            _ => 0,
+        };
         let writer = &mut self.writers[position];
-        writer.write_all(&(logged.text.len() as u32).to_le_bytes())?;
+        let length = (logged.text.len() as u32).to_le_bytes();
+        writer.write_all(&length)?;
+        writer.write_all(&offset.to_le_bytes())?;
+        writer.write_all(&before.to_le_bytes())?;
         writer.write_all(logged.text)?;
         self.report.statements += 1;
         let databases = &mut self.report.databases;
@@ -184,20 +217,52 @@ impl Writing<'_> {
 pub struct Cursor {
     reader: BufReader<File>,
     path: PathBuf,
+    crowds: Arc<HashMap<u64, u32>>,
+    offset_us: u64,
 }
 
 impl Cursor {
     /// Puts the next statement into `text`; false at the end.
     #[inline]
     pub fn next(&mut self, text: &mut Vec<u8>) -> io::Result<bool> {
-        let mut length = [0; 4];
-        match self.reader.read_exact(&mut length) {
+        let mut head = [0; 16];
+        match self.reader.read_exact(&mut head) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(false),
             other => other?,
         }
-        text.resize(u32::from_le_bytes(length) as usize, 0);
+        let [
+            l0,
+            l1,
+            l2,
+            l3,
+            o0,
+            o1,
+            o2,
+            o3,
+            o4,
+            o5,
+            o6,
+            o7,
+            b0,
+            b1,
+            b2,
+            b3,
+        ] = head;
+        self.offset_us = u64::from_le_bytes([o0, o1, o2, o3, o4, o5, o6, o7]);
+        let before = u32::from_le_bytes([b0, b1, b2, b3]);
+        if before > 0 {
+            // Statements of one second are spread over it.
+            let crowd = self.crowds.get(&self.offset_us).copied().unwrap_or(1);
+            self.offset_us += u64::from(before) * 1_000_000 / u64::from(crowd.max(1));
+        }
+        text.resize(u32::from_le_bytes([l0, l1, l2, l3]) as usize, 0);
         self.reader.read_exact(text)?;
         Ok(true)
+    }
+
+    /// When the statement was asked, in microseconds after the first one.
+    pub fn offset_us(&self) -> u64 {
+        self.offset_us
     }
 
     /// Back to the beginning.
