@@ -99,7 +99,7 @@ macro_rules! conformance {
     // Keys are paths. Not for it: `any_byte_may_stand_in_a_value_and_where_allowed_in_a_key` (the web server refuses some),
     // `the_cold_side_keeps_to_its_limit` (it only connects, which a hung server's kernel still answers),
     // `bytes_on_the_wire_are_counted` (heads are longer; its own test counts them).
-    (web $name:ident, $harness:ty) => {
+    (web $name:ident, $harness:ty, { $($more:tt)* }) => {
         mod $name {
             tests!(facts, $harness:
                 empty_and_large_values_come_back_whole,
@@ -114,10 +114,8 @@ macro_rules! conformance {
                 a_reply_cut_off_anywhere_is_a_lost_connection,
                 a_reply_in_pieces_is_read_whole,
                 a_malformed_reply_is_told_at_once_and_breaks_the_session,
-                an_answer_nobody_asked_for_is_not_taken_for_the_next,
-                a_server_killed_under_an_operation_is_a_lost_connection,
-                a_refused_connection_is_a_failure_to_connect,
             );
+            $($more)*
         }
     };
     (nothing $name:ident, $harness:ty) => {
@@ -183,9 +181,16 @@ conformance!(postgres_tcp, crate::postgres::Tcp, {
     kept!(crate::postgres::Tcp);
 });
 #[cfg(feature = "http")]
-conformance!(web http_keep_alive, crate::http::KeepAlive);
+conformance!(web http_keep_alive, crate::http::KeepAlive, {
+    tests!(facts, crate::http::KeepAlive:
+        an_answer_nobody_asked_for_is_not_taken_for_the_next,
+        a_server_killed_under_an_operation_is_a_lost_connection,
+        a_refused_connection_is_a_failure_to_connect,
+    );
+});
 #[cfg(feature = "http")]
-conformance!(web http_connection_each, crate::http::Each);
+// Its sessions have no connection of their own to be refused, and none is used again.
+conformance!(web http_connection_each, crate::http::Each, {});
 conformance!(redb_immediate, crate::redb::Immediate);
 conformance!(redb_none, crate::redb::None);
 conformance!(sqlite_wal, crate::sqlite::Wal);

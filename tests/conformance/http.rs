@@ -28,7 +28,7 @@ fn nginx(more: &str) -> Option<TestServer> {
         };
         let more = more.replace("DIRECTORY", &place.to_string());
         let configuration = format!(
-            "daemon off; {user} worker_processes 1; pid {place}/pid; error_log {place}/errors;\n\
+            "daemon off; master_process off; {user} pid {place}/pid; error_log {place}/errors;\n\
              events {{ worker_connections 1024; }}\n\
              http {{ access_log off; client_max_body_size 64m; client_body_temp_path {place}/tmp/b;\n\
              proxy_temp_path {place}/tmp/p; fastcgi_temp_path {place}/tmp/f; uwsgi_temp_path {place}/tmp/u;\n\

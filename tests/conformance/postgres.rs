@@ -9,6 +9,7 @@ use dbbench::op::{ErrorClass, Operation, Outcome, Verb};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 const BIN: &str = "/usr/lib/postgresql/15/bin";
 
@@ -66,7 +67,7 @@ fn postgres(more: &[&str]) -> Option<TestServer> {
         return None;
     }
     let words = as_nobody();
-    TestServer::start(&words[0].clone(), Ready::Port, |port, directory| {
+    let server = TestServer::start(&words[0].clone(), Ready::Port, |port, directory| {
         make(directory);
         let mut all = words[1..].to_vec();
         let place = directory.display();
@@ -88,7 +89,16 @@ fn postgres(more: &[&str]) -> Option<TestServer> {
         }
         all.extend(more.iter().map(|word| (*word).to_owned()));
         all
-    })
+    })?;
+    // It accepts connections before it is up.
+    let client: Client<Postgres> =
+        Client::open(&[at(&server)], Map::new(), Vec::new()).expect("the driver opens");
+    let deadline = Instant::now() + LIMIT;
+    while client.control().ready(LIMIT).is_err() {
+        assert!(Instant::now() < deadline, "it does not get ready");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Some(server)
 }
 
 fn at(server: &TestServer) -> String {

@@ -39,7 +39,7 @@ impl HttpControl {
         method: &str,
         path: &str,
         limit: Duration,
-    ) -> Result<(Option<String>, String), Failure> {
+    ) -> Result<(Option<String>, Result<String, Failure>), Failure> {
         if self.settings.version == Version::Http2 {
             let message = "single requests go by HTTP/1.1, and this target speaks HTTP/2";
             return Err(Failure::new(ErrorClass::Client, message));
@@ -65,12 +65,9 @@ impl Control for HttpControl {
         if self.settings.quiet || self.settings.version == Version::Http2 {
             return Ok(String::new());
         }
-        match self.ask("HEAD", "/", limit) {
-            Ok((server, _)) => Ok(server.unwrap_or_default()),
-            // It has answered, and that is all that is wanted.
-            Err(failure) if failure.class == ErrorClass::Server => Ok(String::new()),
-            Err(failure) => Err(failure),
-        }
+        // Whatever its status, it has answered.
+        let (server, _) = self.ask("HEAD", "/", limit)?;
+        Ok(server.unwrap_or_default())
     }
 
     fn settings(&mut self, _: Duration) -> Result<Vec<(String, String)>, Failure> {
@@ -90,7 +87,7 @@ impl Control for HttpControl {
     fn statement(&mut self, statement: &str, limit: Duration) -> Result<String, Failure> {
         let (method, path) = statement.split_once(' ').unwrap_or(("GET", statement));
         let (_, body) = self.ask(method, path.trim(), limit)?;
-        Ok(body.trim().to_owned())
+        Ok(body?.trim().to_owned())
     }
 
     /// The time to connect: the least that a web server can be asked.

@@ -89,8 +89,11 @@ impl Http1 {
         }
     }
 
-    /// Any request, for the cold side: its head, and the body as text.
-    pub async fn ask(&mut self, request: &Request) -> Result<(Head, String), Failure> {
+    /// Any request, for the cold side: its head, and the body as text or what its status says.
+    pub async fn ask(
+        &mut self,
+        request: &Request,
+    ) -> Result<(Head, Result<String, Failure>), Failure> {
         let operation = Operation::default();
         let mut reply = Reply {
             wants_text: true,
@@ -101,7 +104,11 @@ impl Http1 {
         request.write_path(&operation, &mut self.scratch, &mut self.path);
         let head = self.exchange(request, &operation, &mut reply).await?;
         let outcome = self.conclude(&head, request, &operation, &mut reply).await;
-        outcome.map(|_| (head, reply.text.map(String::from).unwrap_or_default()))
+        let body = outcome.map(|_| reply.text.map(String::from).unwrap_or_default());
+        match body {
+            Err(failure) if failure.broken => Err(failure),
+            body => Ok((head, body)),
+        }
     }
 
     /// Sends the request and reads the head of its answer, and of its body what cannot be read where it lies.

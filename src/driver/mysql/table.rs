@@ -58,7 +58,7 @@ impl Table {
                 engine => format!(" ENGINE={engine}"),
             };
             let statement = format!(
-                "CREATE TABLE IF NOT EXISTS dbbench (`key` VARBINARY(255) NOT NULL PRIMARY KEY, \
+                "CREATE TABLE IF NOT EXISTS dbbench (`key` VARBINARY(512) NOT NULL PRIMARY KEY, \
                  `value` LONGBLOB NOT NULL){engine} COMMENT='{COMMENT}'"
             );
             let made = connection.query_drop(statement).await;

@@ -131,7 +131,8 @@ impl PostgresSession {
         let row = self.wire.wait(|client| async move {
             let mut rows = pin!(client.query_raw(&statement, &key).await?);
             let first = rows.try_next().await?;
-            while rows.try_next().await?.is_some() {}
+            // A stream that has ended must not be asked again.
+            while first.is_some() && rows.try_next().await?.is_some() {}
             Ok(first)
         });
         let row = row.await?;
