@@ -3,7 +3,7 @@
 #![cfg(feature = "sqlite")]
 
 use dbbench::driver::Driver;
-use dbbench::driver::spec::{Options, Transport};
+use dbbench::driver::spec::{Endpoint, Options, Transport};
 use dbbench::driver::sqlite::Sqlite;
 use dbbench::driver::{CustomOperation, Target};
 use dbbench::engine::single::execute;

@@ -144,7 +144,8 @@ fn reading(ex: &mut Extract<'_, '_>, reader: &Reader<'_>) -> Option<(Reading, Sp
 fn check_endpoint(ex: &mut Extract<'_, '_>, reader: &Reader<'_>) -> Option<()> {
     for key in ["driver", "endpoint"] {
         if !reader.has(key) {
-            let message = format!("a `statement` needs a `{key}`");
+            let article = if key == "endpoint" { "an" } else { "a" };
+            let message = format!("a `statement` needs {article} `{key}`");
             let help = "driver = \"mysql\", endpoint = \"mysql://...\", statement = \"SELECT count(*) FROM t\"";
             let fault = Diagnostic::error("probe-kind", reader.key_span_of("statement"), message);
             return ex.refuse(fault.help(help));
@@ -161,7 +162,10 @@ fn check_endpoint(ex: &mut Extract<'_, '_>, reader: &Reader<'_>) -> Option<()> {
     match parse(&rendered) {
         Ok(_) => Some(()),
         Err(fault) => {
-            let help = format!("{}; such as \"{example}\"", fault.help);
+            let help = match fault.help.as_str() {
+                "" => format!("such as \"{example}\""),
+                help => help.to_owned(),
+            };
             let fault =
                 Diagnostic::error("bad-endpoint", reader.span_of("endpoint"), fault.message)
                     .label(format!("this is \"{rendered}\""))

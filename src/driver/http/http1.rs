@@ -7,7 +7,7 @@ use super::body::{Chunk, Framing, Head, chunk, head, trailers};
 use super::{Request, Settings, Version, spec};
 use crate::driver::net::{Connection, lost, malformed};
 use crate::driver::spec::Endpoint;
-use crate::op::{ErrorClass, Failure, Operation, Outcome, Reply};
+use crate::op::{ErrorClass, Failure, Operation, Outcome, Reply, Verb};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -94,7 +94,11 @@ impl Http1 {
         &mut self,
         request: &Request,
     ) -> Result<(Head, Result<String, Failure>), Failure> {
-        let operation = Operation::default();
+        // No key that may be missing: a status says what it says.
+        let operation = Operation {
+            verb: Verb::Custom(0),
+            ..Operation::default()
+        };
         let mut reply = Reply {
             wants_text: true,
             ..Reply::default()
