@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Raised whenever the same scenario would be planned otherwise than before; part of the hash.
-pub const PLAN_FORMAT: u32 = 1;
+pub const PLAN_FORMAT: u32 = 2;
 
 /// Written and read as `file::PlanFile`, which says shared parts once.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

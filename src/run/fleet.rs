@@ -2,19 +2,21 @@
 //! starts and stops; here stand the restart policy, ports and directories, and what happens when a start is complete.
 
 use super::context::{Context, Place};
-use super::snapshot::{Snapshot, copy_tree};
+use super::snapshot::Snapshot;
 use super::specs::{server_spec, texts};
 use crate::driver::Target;
 use crate::driver::spec::{Endpoint, Options, Store, Transport};
 use crate::engine::entry::{DriverEntry, OpenDriver};
 use crate::op::Failure;
-use crate::plan::{AfterReady, Restart, Restore, ServerPlan, Shape};
+use crate::plan::{AfterReady, Restart, ServerPlan, Shape};
 use crate::server::{CommandSpec, Guard, PortLease, PrivateRoot, Running, Sampler};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+
+mod datasets;
 
 /// All servers that dbbench has started and their places.
 pub struct Fleet {
@@ -229,7 +231,7 @@ impl Fleet {
                         self.station(plan, &shape.target.name, &ports.unwrap_or_default())?;
                     if let Some((identity, snapshot)) = snapshot {
                         station.dataset = identity;
-                        restore(&snapshot.server(&plan.name), &station, interrupted)?;
+                        datasets::restore(&snapshot.server(&plan.name), &station, interrupted)?;
                         station.set_up = true;
                     }
                     self.stations.insert(plan.name.clone(), station);
@@ -241,62 +243,6 @@ impl Fleet {
             Some((plan.name.clone(), station.place.clone()))
         };
         Ok(shape.servers.iter().filter_map(place).collect())
-    }
-
-    /// The dataset that a server of the run is to be restored from.
-    fn snapshot_of(&self, shape: &Shape, server: &str) -> Option<(String, Snapshot)> {
-        let dataset = shape.dataset.as_ref()?;
-        let holds = dataset.servers.iter().any(|name| name == server);
-        let snapshot = self.datasets.get(&dataset.identity)?.as_ref().ok()?;
-        (holds && dataset.restore == Restore::Copy)
-            .then(|| (dataset.identity.clone(), snapshot.clone()))
-    }
-
-    /// The dataset of the run, where it is loaded.
-    pub fn dataset_of<'s>(&self, shape: &'s Shape) -> Option<(&'s str, &Snapshot)> {
-        let dataset = shape.dataset.as_ref()?;
-        let snapshot = self.datasets.get(&dataset.identity)?.as_ref().ok()?;
-        Some((&dataset.name, snapshot))
-    }
-
-    /// The directory of an embedded store: fresh, or a copy of the dataset's.
-    pub fn store(&mut self, shape: &Shape, interrupted: &AtomicBool) -> Result<PathBuf, NotUp> {
-        let directory = self.directory("store")?;
-        let loaded = self.dataset_of(shape).map(|(_, snapshot)| snapshot.store());
-        if let Some(loaded) = loaded.filter(|loaded| loaded.exists()) {
-            copy_tree(&loaded, &directory, interrupted).map_err(uncopied)?;
-        }
-        Ok(directory)
-    }
-
-    /// Servers of this shape hold its dataset where they are from now on.
-    pub fn hold(&mut self, shape: &Shape, identity: &str) {
-        for plan in &shape.servers {
-            if let Some(station) = self.stations.get_mut(&plan.name) {
-                identity.clone_into(&mut station.dataset);
-                station.in_place = true;
-            }
-        }
-    }
-
-    /// Stops the servers of this shape, whatever their policy; their directories stay.
-    pub fn stop_all(&mut self, shape: &Shape) {
-        for name in self.in_stop_order() {
-            if shape.servers.iter().any(|plan| plan.name == name)
-                && let Some(station) = self.stations.get_mut(&name)
-                && let Some(running) = station.running.take()
-            {
-                stop(running);
-            }
-        }
-    }
-
-    /// Stops the servers of this shape and forgets their places.
-    pub fn forget(&mut self, shape: &Shape) {
-        self.stop_all(shape);
-        for plan in &shape.servers {
-            self.discard(&plan.name);
-        }
     }
 
     /// `ports` are wanted, where they are free: by name.
@@ -550,18 +496,6 @@ pub fn statements(
         value = said.map_err(|failure| format!("`{statement}`: {}", failure.message))?;
     }
     Ok(value)
-}
-
-/// Fills a place with a server's directory as the dataset left it.
-fn restore(from: &Path, station: &Station, interrupted: &AtomicBool) -> Result<(), NotUp> {
-    copy_tree(from, &station.place.directory, interrupted).map_err(uncopied)
-}
-
-fn uncopied(error: std::io::Error) -> NotUp {
-    match error.kind() {
-        std::io::ErrorKind::Interrupted => NotUp::Interrupted,
-        _ => NotUp::Fault(format!("cannot restore the dataset: {error}")),
-    }
 }
 
 /// A server that does not stop as asked was killed; one whose guard is gone has ended already.
