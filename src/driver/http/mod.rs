@@ -81,7 +81,7 @@ impl Settings {
             _ => Version::Http11,
         };
         let authority = options.text("tls_ca").map(PathBuf::from);
-        let wants_tls = target.endpoints.iter().any(|endpoint| is_tls(endpoint));
+        let wants_tls = target.endpoints.iter().any(is_tls);
         let keep_alive = options.bool("keep_alive");
         Ok(Settings {
             version,
@@ -151,13 +151,13 @@ impl Worker for HttpWorker {
         let settings = Arc::clone(&self.settings);
         Ok(match settings.version {
             Version::Http2 => Session::Two(Box::new(Http2::open(settings, endpoint).await?)),
-            _ => Session::One(Http1::open(settings, endpoint).await?),
+            _ => Session::One(Box::new(Http1::open(settings, endpoint).await?)),
         })
     }
 }
 
 pub enum Session {
-    One(Http1),
+    One(Box<Http1>),
     Two(Box<Http2>),
 }
 

@@ -155,7 +155,7 @@ impl Request {
         match &self.path {
             Path::Key => {
                 out.push(b'/');
-                encode(&operation.key, |byte| unreserved(byte), out);
+                encode(&operation.key, unreserved, out);
             }
             Path::Template(template) => {
                 scratch.clear();
