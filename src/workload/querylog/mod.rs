@@ -1,13 +1,14 @@
 //! Logs of statements: what a server was asked, read back one statement at a time in constant memory.
 //!
 //! `general` and `slow` read MySQL's and MariaDB's logs, `postgres` PostgreSQL's (stderr and csvlog), `script` plain SQL;
-//! `statement` says what kind a statement is and whether it may write; `filter` chooses; `spool` makes what a phase
+//! `statement` says what kind a statement is, `safety` whether it may write; `filter` chooses; `spool` makes what a phase
 //! replays; `summary` is what `dbbench querylog` shows. Logs are bytes: nothing here takes them for UTF-8.
 
 pub mod filter;
 mod general;
 mod lines;
 mod postgres;
+pub mod safety;
 mod script;
 mod slow;
 pub mod spool;
@@ -15,6 +16,7 @@ pub mod statement;
 pub mod summary;
 #[cfg(test)]
 mod tests;
+mod words;
 
 use lines::Lines;
 use schemars::JsonSchema;

@@ -1,5 +1,7 @@
-//! What a statement is: its kind, whether it may write, the tables that it names, and its shape without literals. A light
-//! look at words outside of quotes and comments, not a parser: where it cannot be sure, a statement may write.
+//! What a statement is: its kind, the tables that it names, and its shape without literals. A light look at words outside
+//! of quotes and comments, not a parser; `safety` says whether it may write.
+
+use super::words::{Words, comment, is_word, line, quoted};
 
 /// Kinds, as filters and summaries name them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,30 +96,6 @@ fn is_one_of(word: &[u8], names: &[&str]) -> bool {
         .any(|name| word.eq_ignore_ascii_case(name.as_bytes()))
 }
 
-/// Whether a statement may change what is stored, or the server. Functions that it calls are not known.
-pub fn may_write(kind: Kind, statement: &[u8]) -> bool {
-    match kind {
-        Kind::Select => {
-            // SELECT ... INTO OUTFILE, DUMPFILE or a new table; sleeping writers are not.
-            let mut words = Words::of(statement);
-            words.any(|word| is_one_of(word, &["into"]))
-        }
-        Kind::Show => {
-            // EXPLAIN ANALYZE executes what it explains.
-            let mut words = Words::of(statement);
-            words.any(|word| is_one_of(word, &["insert", "update", "delete", "replace", "merge"]))
-        }
-        Kind::Set => {
-            let text = String::from_utf8_lossy(statement).to_ascii_lowercase();
-            let words = ["global", "persist", "password", "role", "@@persist"];
-            let mut all = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
-            all.any(|word| words.contains(&word))
-        }
-        Kind::Transaction => false,
-        _ => true,
-    }
-}
-
 /// Whether a statement begins with this word, in any case.
 pub fn begins_with(statement: &[u8], word: &[u8]) -> bool {
     let text = statement.trim_ascii_start();
@@ -126,87 +104,6 @@ pub fn begins_with(statement: &[u8], word: &[u8]) -> bool {
         && text
             .get(word.len())
             .is_none_or(|next| !next.is_ascii_alphanumeric() && *next != b'_')
-}
-
-/// The words of a statement outside of quotes and comments; names in backticks or double quotes count as words.
-pub struct Words<'s> {
-    text: &'s [u8],
-    at: usize,
-}
-
-impl<'s> Words<'s> {
-    pub fn of(text: &'s [u8]) -> Words<'s> {
-        Words { text, at: 0 }
-    }
-
-    /// Passes over what is no word; false at the end.
-    fn skip(&mut self) -> bool {
-        while let Some(rest) = self.text.get(self.at..).filter(|rest| !rest.is_empty()) {
-            match rest {
-                [b'\'', ..] => self.at += quoted(rest, b'\''),
-                [b'#', ..] | [b'-', b'-', ..] => {
-                    self.at += memchr::memchr(b'\n', rest).map_or(rest.len(), |end| end + 1);
-                }
-                // What stands in /*! ... */ is executed.
-                [b'/', b'*', b'!', ..] => self.at += 3,
-                [b'/', b'*', ..] => {
-                    let end = memchr::memmem::find(&rest[2..], b"*/");
-                    self.at += end.map_or(rest.len(), |end| end + 4);
-                }
-                [first, ..] if is_word(*first) || matches!(first, b'`' | b'"') => return true,
-                _ => self.at += 1,
-            }
-        }
-        false
-    }
-}
-
-fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'$') || byte >= 0x80
-}
-
-/// Bytes of a quoted text that begins here.
-fn quoted(text: &[u8], quote: u8) -> usize {
-    let mut at = 1;
-    while at < text.len() {
-        match text[at] {
-            b'\\' if quote != b'`' => at += 2,
-            byte if byte == quote => {
-                if text.get(at + 1) == Some(&quote) {
-                    at += 2;
-                } else {
-                    return at + 1;
-                }
-            }
-            _ => at += 1,
-        }
-    }
-    text.len()
-}
-
-impl<'s> Iterator for Words<'s> {
-    type Item = &'s [u8];
-
-    fn next(&mut self) -> Option<&'s [u8]> {
-        if !self.skip() {
-            return None;
-        }
-        let rest = &self.text[self.at..];
-        let (word, length) = match rest[0] {
-            quote @ (b'`' | b'"') => {
-                let length = quoted(rest, quote).min(rest.len());
-                let end = length.saturating_sub(1).max(1);
-                (&rest[1..end], length)
-            }
-            _ => {
-                let end = rest.iter().position(|byte| !is_word(*byte));
-                let end = end.unwrap_or(rest.len());
-                (&rest[..end], end)
-            }
-        };
-        self.at += length;
-        Some(word)
-    }
 }
 
 /// Names of tables: what follows FROM, JOIN, INTO, UPDATE and TABLE.
@@ -247,18 +144,17 @@ pub fn shape(statement: &[u8]) -> String {
         let rest = &statement[at..];
         match rest {
             [b'\'', ..] => {
-                at += quoted(rest, b'\'');
+                at += quoted(rest, b'\'', true);
                 out.push(b'?');
             }
             [b'#', ..] | [b'-', b'-', ..] => {
-                at += memchr::memchr(b'\n', rest).map_or(rest.len(), |end| end + 1);
+                at += line(rest);
             }
             [b'/', b'*', ..] => {
-                let end = memchr::memmem::find(&rest[2..], b"*/");
-                at += end.map_or(rest.len(), |end| end + 4);
+                at += comment(rest, false);
             }
             [b'"', ..] => {
-                at += quoted(rest, b'"');
+                at += quoted(rest, b'"', true);
                 out.push(b'?');
             }
             [first, ..] if first.is_ascii_whitespace() => {
@@ -304,37 +200,6 @@ mod tests {
         assert_eq!(kind("START TRANSACTION"), Kind::Transaction);
         assert_eq!(kind("selectx"), Kind::Other);
         assert_eq!(kind(""), Kind::Other);
-    }
-
-    #[test]
-    fn what_may_write_is_told_from_what_reads() {
-        let writes = |text: &str| may_write(Kind::of(text.as_bytes()), text.as_bytes());
-        for text in [
-            "DROP TABLE t",
-            "SELECT * INTO OUTFILE '/tmp/x' FROM t",
-            "SELECT 1 INTO t2",
-            "SET GLOBAL max_connections = 1",
-            "SET PASSWORD = 'x'",
-            "EXPLAIN ANALYZE DELETE FROM t",
-            "CALL p()",
-            "LOAD DATA INFILE 'x' INTO TABLE t",
-            "/*! DROP TABLE t */",
-            "nonsense",
-        ] {
-            assert!(writes(text), "{text}");
-        }
-        for text in [
-            "SELECT 'into' FROM t",
-            "select * from t -- into outfile\n where a = 1",
-            "SHOW TABLES",
-            "SET NAMES utf8mb4",
-            "SET @@session.autocommit = OFF",
-            "COMMIT",
-            "USE bench",
-            "SELECT * FROM t FOR UPDATE",
-        ] {
-            assert!(!writes(text), "{text}");
-        }
     }
 
     #[test]
