@@ -109,10 +109,7 @@ pub fn read(mut lines: Lines, listener: &mut dyn Listener) -> io::Result<()> {
     // Whether lines that are no entry go on with one that is no statement.
     let mut ignoring = false;
     let mut now = None;
-    loop {
-        let Some((line_number, line)) = lines.next()? else {
-            break;
-        };
+    while let Some((line_number, line)) = lines.next()? {
         let Some(entry) = entry(line) else {
             if is_header(line) {
                 if finish(&mut open, &growing, &mut sessions, now, listener).is_break() {

@@ -153,8 +153,7 @@ fn guess(head: &[u8]) -> Format {
         return Format::PostgresLog;
     }
     // A script whose statements end with their lines says so by its semicolons.
-    let ends = |line: &&[u8]| line.trim_ascii_end().ends_with(b";");
-    match lines.iter().any(|line| ends(&line)) {
+    match any(&|line| line.trim_ascii_end().ends_with(b";")) {
         true => Format::Sql,
         false => Format::Lines,
     }

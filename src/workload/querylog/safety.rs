@@ -109,9 +109,10 @@ fn begin(word: &[u8]) -> Option<Part> {
 fn reads(word: &[u8], before: [&[u8]; 2], with: bool) -> bool {
     // INTO OUTFILE, INTO a new table; NEXT VALUE FOR a sequence. FOR UPDATE locks, and changes nothing.
     let locks = is_one_of(before[1], &["for", "key"]);
-    !is_one_of(word, &["into"])
-        && !(is_one_of(word, &["for"]) && is_pair(before, "next", "value"))
-        && !(with && !locks && is_one_of(word, &CHANGES))
+    let draws = is_one_of(word, &["for"]) && is_pair(before, "next", "value");
+    let changes = with && !locks && is_one_of(word, &CHANGES);
+    let writes = draws || changes || is_one_of(word, &["into"]);
+    !writes
 }
 
 /// EXPLAIN ANALYZE executes what it explains, and that is judged as if it stood alone.
@@ -159,7 +160,8 @@ fn sets(word: &[u8], first: bool) -> bool {
     // `@@global.x` is one word with its dot; SET STATEMENT x = 1 FOR ... executes what follows.
     let name = word.split(|byte| *byte == b'.').next().unwrap_or_default();
     let server = ["global", "persist", "persist_only", "password", "role"];
-    !is_one_of(name, &server) && !(first && is_one_of(word, &["statement"]))
+    let writes = is_one_of(name, &server) || first && is_one_of(word, &["statement"]);
+    !writes
 }
 
 const CHANGES: [&str; 5] = ["insert", "update", "delete", "replace", "merge"];
@@ -253,7 +255,7 @@ fn calls_a_writer(word: &[u8], called: bool) -> bool {
         name.get(..beginning.len())
             .is_some_and(|name| name.eq_ignore_ascii_case(beginning))
     };
-    is_one_of(name, &NAMES) || BEGINNINGS.iter().any(|beginning| begins(beginning))
+    is_one_of(name, &NAMES) || BEGINNINGS.iter().any(begins)
 }
 
 fn is_one_of(word: &[u8], names: &[&str]) -> bool {

@@ -1,7 +1,7 @@
 //! What a statement is: its kind, the tables that it names, and its shape without literals. A light look at words outside
 //! of quotes and comments, not a parser; `safety` says whether it may write.
 
-use super::words::{Words, comment, is_word, line, quoted};
+use super::words::{Dialect, Unread, Words, is_word, quoted};
 
 /// Kinds, as filters and summaries name them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,6 +90,58 @@ impl Kind {
     }
 }
 
+/// Whether a statement begins as one does that some server knows. Pieces of a text that was taken apart wrongly do not, and
+/// may be somebody's data.
+pub fn is_known(statement: &[u8]) -> bool {
+    const OTHERS: [&str; 42] = [
+        "abort",
+        "analyze",
+        "attach",
+        "binlog",
+        "cache",
+        "change",
+        "check",
+        "checkpoint",
+        "checksum",
+        "close",
+        "cluster",
+        "copy",
+        "deallocate",
+        "declare",
+        "detach",
+        "discard",
+        "execute",
+        "fetch",
+        "flush",
+        "handler",
+        "import",
+        "install",
+        "kill",
+        "listen",
+        "load",
+        "lock",
+        "merge",
+        "move",
+        "notify",
+        "optimize",
+        "pragma",
+        "prepare",
+        "purge",
+        "reassign",
+        "refresh",
+        "reindex",
+        "repair",
+        "reset",
+        "stop",
+        "unlock",
+        "vacuum",
+        "xa",
+    ];
+    let first = Words::of(statement).next();
+    Kind::of(statement) != Kind::Other
+        || first.is_some_and(|word| is_one_of(word, &OTHERS) || is_one_of(word, &["with"]))
+}
+
 fn is_one_of(word: &[u8], names: &[&str]) -> bool {
     names
         .iter()
@@ -108,78 +160,117 @@ pub fn begins_with(statement: &[u8], word: &[u8]) -> bool {
 
 /// Names of tables: what follows FROM, JOIN, INTO, UPDATE and TABLE.
 pub fn tables(statement: &[u8]) -> Vec<Vec<u8>> {
+    const MORE: [&str; 8] = [
+        "if",
+        "not",
+        "exists",
+        "only",
+        "ignore",
+        "low_priority",
+        "lateral",
+        "select",
+    ];
+    // TRIM(BOTH 'x' FROM y) and their like: no table follows, but maybe somebody's data.
+    const FUNCTIONS: [&str; 5] = ["trim", "extract", "substring", "substr", "overlay"];
     let mut tables = Vec::new();
-    let mut wanted = false;
-    for word in Words::of(statement) {
-        if wanted {
-            let is_more = is_one_of(
-                word,
-                &[
-                    "if",
-                    "not",
-                    "exists",
-                    "only",
-                    "ignore",
-                    "low_priority",
-                    "select",
-                ],
-            );
-            if is_more {
-                continue;
+    let (mut wanted, mut in_function) = (false, false);
+    let mut words = Words::of(statement);
+    while let Some(word) = words.next() {
+        if !wanted {
+            let from = is_one_of(word, &["from"]);
+            wanted = from && !in_function || is_one_of(word, &["join", "into", "update", "table"]);
+            in_function = match from {
+                true => false,
+                false => in_function || words.is_called() && is_one_of(word, &FUNCTIONS),
+            };
+        } else if !is_one_of(word, &MORE) {
+            if !is_number(word) {
+                tables.push(word.to_vec());
             }
-            tables.push(word.to_vec());
             wanted = false;
-        } else {
-            wanted = is_one_of(word, &["from", "join", "into", "update", "table"]);
         }
     }
     tables
 }
 
-/// The statement with `?` for every literal, and runs of blanks as one.
+/// The statement with `?` for every literal, and runs of blanks as one. Where servers differ in what is a literal, it ends
+/// (with `...`) at the first place at which they do, so that none of them is shown.
 pub fn shape(statement: &[u8]) -> String {
+    let usual = shape_in(statement, Dialect::ALL[0]);
+    let mut same = usual.len();
+    if Dialect::differ_on(statement) {
+        for dialect in &Dialect::ALL[1..] {
+            let other = shape_in(statement, *dialect);
+            let until = usual.iter().zip(&other).position(|(a, b)| a != b);
+            let until = until.unwrap_or(usual.len().min(other.len()));
+            let differs = until < usual.len() || until < other.len();
+            same = if differs { same.min(until) } else { same };
+        }
+    }
+    let shown = String::from_utf8_lossy(&usual[..same]);
+    match same == usual.len() {
+        true => shown.trim().to_owned(),
+        false => format!("{} ...", shown.trim()),
+    }
+}
+
+/// By the rules of one dialect.
+fn shape_in(statement: &[u8], dialect: Dialect) -> Vec<u8> {
+    let dialect = dialect.without_executed_comments();
     let mut out: Vec<u8> = Vec::with_capacity(statement.len().min(1024));
     let mut at = 0;
     while at < statement.len() && out.len() < 1000 {
         let rest = &statement[at..];
-        match rest {
-            [b'\'', ..] => {
-                at += quoted(rest, b'\'', true);
+        at += match dialect.unread(rest) {
+            Some(Unread::Comment(length)) => length,
+            Some(Unread::String(length)) => {
                 out.push(b'?');
+                length
             }
-            [b'#', ..] | [b'-', b'-', ..] => {
-                at += line(rest);
+            None => shape_of_code(rest, dialect, &mut out),
+        };
+    }
+    out
+}
+
+/// What is neither string in single quotes nor comment; gives its length.
+fn shape_of_code(rest: &[u8], dialect: Dialect, out: &mut Vec<u8>) -> usize {
+    match rest[0] {
+        // A string to one server, a name to another.
+        b'"' => {
+            out.push(b'?');
+            dialect.double_quoted(rest)
+        }
+        b'`' => {
+            let length = quoted(rest, b'`', false);
+            out.extend_from_slice(&rest[..length]);
+            length
+        }
+        first if first.is_ascii_whitespace() => {
+            if out.last().is_some_and(|last| *last != b' ') {
+                out.push(b' ');
             }
-            [b'/', b'*', ..] => {
-                at += comment(rest, false);
+            1
+        }
+        first if is_word(first) => {
+            let end = rest.iter().position(|byte| !is_word(*byte));
+            let word = &rest[..end.unwrap_or(rest.len())];
+            match is_number(word) {
+                true => out.push(b'?'),
+                false => out.extend_from_slice(word),
             }
-            [b'"', ..] => {
-                at += quoted(rest, b'"', true);
-                out.push(b'?');
-            }
-            [first, ..] if first.is_ascii_whitespace() => {
-                if out.last().is_some_and(|last| *last != b' ') {
-                    out.push(b' ');
-                }
-                at += 1;
-            }
-            [first, ..] if is_word(*first) => {
-                let end = rest.iter().position(|byte| !is_word(*byte));
-                let word = &rest[..end.unwrap_or(rest.len())];
-                match word[0].is_ascii_digit() {
-                    true => out.push(b'?'),
-                    false => out.extend_from_slice(word),
-                }
-                at += word.len();
-            }
-            [first, ..] => {
-                out.push(*first);
-                at += 1;
-            }
-            [] => break,
+            word.len()
+        }
+        first => {
+            out.push(first);
+            1
         }
     }
-    String::from_utf8_lossy(&out).trim().to_owned()
+}
+
+fn is_number(word: &[u8]) -> bool {
+    let digits = word.strip_prefix(b".").unwrap_or(word);
+    digits.first().is_some_and(u8::is_ascii_digit)
 }
 
 #[cfg(test)]
@@ -210,7 +301,48 @@ mod tests {
             shape(text),
             "SELECT a, b FROM `t1` x JOIN db.t2 ON x.id=? WHERE s = ? AND u IN (?, ?)"
         );
+        assert_eq!(shape(b"SELECT $1, x'00'"), "SELECT $1, x?");
+        assert_eq!(
+            shape(b"SELECT /*!40001 SQL_NO_CACHE */ a /* b */ FROM t"),
+            "SELECT a FROM t"
+        );
         assert_eq!(tables(text), [b"t1".to_vec(), b"db.t2".to_vec()]);
         assert_eq!(tables(b"INSERT INTO t VALUES ('from x')"), [b"t".to_vec()]);
+    }
+
+    #[test]
+    fn pieces_of_a_text_are_no_statements() {
+        assert!(is_known(b"VACUUM t") && is_known(b"select 1"));
+        assert!(is_known(b"WITH a AS (SELECT 1) DELETE FROM t"));
+        assert!(!is_known(b"secret', 'more')") && !is_known(b"-- nothing"));
+    }
+
+    #[test]
+    fn no_server_sees_a_literal_of_its_own_in_a_shape_or_a_table() {
+        for text in [
+            "SELECT * FROM t WHERE a = '\\' AND pw = 'secret' AND b = 'x'",
+            "SELECT * FROM t WHERE a = 'it\\'s' AND pw = 'secret'",
+            "SELECT * FROM t WHERE a = 'a\\\\' AND pw = 'secret'",
+            "SELECT $$secret$$",
+            "SELECT $a$ ' $a$, 'secret'",
+            "SELECT E'\\'secret'",
+            "SELECT 5--'a\n secret'",
+            "SELECT 1 # 'a\n , 'secret'",
+            "SELECT 1 /* /* */ ' */ , 'secret'",
+            "SELECT TRIM(BOTH 'x' FROM \"secret\")",
+            "SELECT EXTRACT(year FROM \"secret\")",
+            "SELECT \"secret\" FROM t",
+            "SELECT 'secret",
+        ] {
+            let shown = shape(text.as_bytes());
+            assert!(!shown.contains("secret"), "{text}: {shown}");
+            let tables = tables(text.as_bytes());
+            assert!(!tables.contains(&b"secret".to_vec()), "{text}");
+        }
+        assert_eq!(
+            shape(b"SELECT a FROM t WHERE p = .125"),
+            "SELECT a FROM t WHERE p = ?"
+        );
+        assert!(tables(b"SELECT SUBSTRING(a FROM 7) FROM t") == [b"t".to_vec()]);
     }
 }

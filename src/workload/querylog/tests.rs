@@ -8,9 +8,12 @@ use super::{Format, LONGEST, Listener, Logged, NotUnderstood, read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+/// Connection, user, database, time, text, line.
+type Said = (u64, String, String, Option<i64>, Vec<u8>, u64);
+
 #[derive(Default)]
 struct Heard {
-    statements: Vec<(u64, String, String, Option<i64>, Vec<u8>, u64)>,
+    statements: Vec<Said>,
     places: Vec<NotUnderstood>,
 }
 

@@ -57,12 +57,56 @@ impl Dialect {
         Dialect::SQLITE,
     ];
 
+    /// What begins here, if it is a string in single quotes (or PostgreSQL's dollars) or a comment.
+    pub fn unread(self, rest: &[u8]) -> Option<Unread> {
+        Some(match rest {
+            [b'\'', ..] => Unread::String(quoted(rest, b'\'', self.backslash)),
+            [b'#', ..] if self.hash => Unread::Comment(line(rest)),
+            [b'-', b'-', after @ ..] if is_comment(self, after) => Unread::Comment(line(rest)),
+            [b'/', b'*', b'!', ..] if self.executed_comments => {
+                Unread::Comment(3 + digits(&rest[3..]))
+            }
+            [b'/', b'*', b'M', b'!', ..] if self.executed_comments => {
+                Unread::Comment(4 + digits(&rest[4..]))
+            }
+            [b'/', b'*', ..] => Unread::Comment(comment(rest, self.nested_comments)),
+            [b'$', ..] if self.postgres_strings => match dollar_quoted(rest) {
+                0 => return None,
+                length => Unread::String(length),
+            },
+            [b'E' | b'e', b'\'', ..] if self.postgres_strings => {
+                Unread::String(1 + quoted(&rest[1..], b'\'', true))
+            }
+            _ => return None,
+        })
+    }
+
+    /// Bytes of what stands in double quotes here.
+    pub fn double_quoted(self, rest: &[u8]) -> usize {
+        quoted(rest, b'"', self.backslash)
+    }
+
+    /// As one who executes nothing reads it: what only some servers execute is a comment.
+    pub fn without_executed_comments(self) -> Dialect {
+        Dialect {
+            executed_comments: false,
+            ..self
+        }
+    }
+
     /// Whether the dialects may read this statement differently.
     pub fn differ_on(statement: &[u8]) -> bool {
         memchr::memchr3(b'\\', b'#', b'$', statement).is_some()
             || memchr::memmem::find(statement, b"--").is_some()
             || memchr::memmem::find(statement, b"/*").is_some()
     }
+}
+
+/// What is passed over, with its length in bytes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Unread {
+    String(usize),
+    Comment(usize),
 }
 
 /// Words of a statement; names in backticks or double quotes count as words, too.
@@ -120,23 +164,13 @@ impl<'s> Words<'s> {
 
     /// Bytes here that are no word; 0: a word begins.
     fn gap(&self, rest: &[u8]) -> usize {
-        let dialect = self.dialect;
-        match rest {
-            [b'\'', ..] => quoted(rest, b'\'', dialect.backslash),
-            [b'#', ..] if dialect.hash => line(rest),
-            [b'-', b'-', after @ ..] if is_comment(dialect, after) => line(rest),
-            [b'/', b'*', b'!', ..] if dialect.executed_comments => 3 + digits(&rest[3..]),
-            [b'/', b'*', b'M', b'!', ..] if dialect.executed_comments => 4 + digits(&rest[4..]),
-            [b'/', b'*', ..] => comment(rest, dialect.nested_comments),
-            [b'$', ..] if dialect.postgres_strings && dollar_quoted(rest) > 0 => {
-                dollar_quoted(rest)
-            }
-            [b'E' | b'e', b'\'', ..] if dialect.postgres_strings => {
-                1 + quoted(&rest[1..], b'\'', true)
-            }
-            [b';', ..] if self.ends => 0,
-            [first, ..] if is_word(*first) || matches!(first, b'`' | b'"') => 0,
-            _ => 1,
+        match self.dialect.unread(rest) {
+            Some(Unread::String(length) | Unread::Comment(length)) => length,
+            None => match rest {
+                [b';', ..] if self.ends => 0,
+                [first, ..] if is_word(*first) || matches!(first, b'`' | b'"') => 0,
+                _ => 1,
+            },
         }
     }
 }
@@ -153,8 +187,10 @@ impl<'s> Iterator for Words<'s> {
         let (word, length) = match rest[0] {
             quote @ (b'`' | b'"') => {
                 self.quoted = true;
-                let backslash = self.dialect.backslash && quote == b'"';
-                let length = quoted(rest, quote, backslash);
+                let length = match quote {
+                    b'"' => self.dialect.double_quoted(rest),
+                    _ => quoted(rest, quote, false),
+                };
                 let end = length.saturating_sub(1).max(1);
                 (&rest[1..end], length)
             }
@@ -182,7 +218,7 @@ fn is_comment(dialect: Dialect, after_dashes: &[u8]) -> bool {
 }
 
 /// Bytes until the next line.
-pub fn line(text: &[u8]) -> usize {
+fn line(text: &[u8]) -> usize {
     memchr::memchr(b'\n', text).map_or(text.len(), |end| end + 1)
 }
 
@@ -211,7 +247,7 @@ pub fn quoted(text: &[u8], quote: u8, backslash: bool) -> usize {
 }
 
 /// Bytes of a comment that begins here.
-pub fn comment(text: &[u8], nested: bool) -> usize {
+fn comment(text: &[u8], nested: bool) -> usize {
     let mut depth = 1;
     let mut at = 2;
     while at < text.len() {
