@@ -40,6 +40,10 @@ async fn drive<W: Worker>(
         }
         let intended = seat.intended().map(|offset| pass.at + offset);
         if let Some(at) = intended {
+            // What would start after the end is not waited for.
+            if !schedule.is_open(at) {
+                return;
+            }
             tokio::time::sleep_until(at.into()).await;
         }
         let started = Instant::now();

@@ -345,7 +345,10 @@ impl<'a> Once<'a, '_, '_> {
                 }
             })
             .collect::<Result<Vec<_>, _>>()
-            .map_err(Fault::Run)?;
+            .map_err(|fault| match self.interrupted() {
+                true => Fault::Interrupted,
+                false => Fault::Run(fault),
+            })?;
         let plan = self.surroundings.plan;
         let stop = self.stop.clone();
         let run = PhaseRun {

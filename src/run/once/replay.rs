@@ -2,12 +2,18 @@
 
 use super::Once;
 use crate::plan::{PhasePlan, ReplayPlan};
+use crate::results::manifest::LogFacts;
 use crate::run::context::Context;
 use crate::run::doubts;
+use crate::workload::querylog::Format;
 use crate::workload::querylog::filter::{Filter, parse_from};
 use crate::workload::querylog::spool::{PerThread, Report, Spool, Wanted};
 use regex::bytes::Regex;
+use sha2::{Digest, Sha256};
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 impl Once<'_, '_, '_> {
     /// The statements of a log for so many threads; one that was read before in this run is not read again.
@@ -43,11 +49,24 @@ impl Once<'_, '_, '_> {
         let watcher = &mut *self.watcher;
         let mut heartbeat = |seen: u64| {
             watcher.step(&format!("reading {file}: {seen} statements"));
-            !interrupted.load(std::sync::atomic::Ordering::Relaxed)
+            !interrupted.load(Ordering::Relaxed)
         };
         let spool = Spool::make(&wanted, &directory, &mut heartbeat)
             .map_err(|error| named(format!("cannot read {}: {error}", path.display())))?;
         self.tell(&file, &spool.report);
+        let (bytes, sha256) = content(&path, interrupted)
+            .map_err(|error| named(format!("cannot read {}: {error}", path.display())))?;
+        let report = &spool.report;
+        self.writer.manifest().add_log(LogFacts {
+            file: file.clone(),
+            bytes,
+            sha256,
+            format: report.format.map_or("", Format::name).to_owned(),
+            statements: report.statements,
+            not_wanted: report.not_wanted,
+            refused: report.refused,
+            not_understood: report.not_understood,
+        });
         if spool.report.statements == 0 {
             return Err(named(nothing_left(&file, &spool.report)));
         }
@@ -81,6 +100,29 @@ impl Once<'_, '_, '_> {
             ));
         }
     }
+}
+
+/// Length and SHA-256 of a file; an error where it is interrupted.
+fn content(path: &Path, interrupted: &AtomicBool) -> io::Result<(u64, String)> {
+    let mut file = File::open(path)?;
+    let mut buffer = vec![0; 1 << 20];
+    let (mut bytes, mut digest) = (0, Sha256::new());
+    loop {
+        let length = file.read(&mut buffer)?;
+        if length == 0 {
+            break;
+        }
+        if interrupted.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        bytes += length as u64;
+        digest.update(&buffer[..length]);
+    }
+    let sha256 = digest
+        .finalize()
+        .into_iter()
+        .map(|byte| format!("{byte:02x}"));
+    Ok((bytes, sha256.collect()))
 }
 
 fn nothing_left(file: &str, report: &Report) -> String {

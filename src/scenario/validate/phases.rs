@@ -35,6 +35,7 @@ pub(super) fn validate(scenario: &Context, diagnostics: &mut Diagnostics) {
             operations(scenario, &phase, &part, diagnostics);
             endpoints(scenario, &phase, &part, diagnostics);
             pipeline(scenario, &phase, &part, diagnostics);
+            beside_a_replay(&part, diagnostics);
         }
     }
 }
@@ -381,5 +382,37 @@ fn pipeline(scenario: &Context, phase: &Reader, part: &Reader, diagnostics: &mut
             );
             return;
         }
+    }
+}
+
+/// What a log does not leave open is not said beside it.
+fn beside_a_replay(part: &Reader, diagnostics: &mut Diagnostics) {
+    const NOT_USED: [(&str, &str); 5] = [
+        ("keys", "the statements of a log have keys of their own"),
+        ("values", "the statements of a log have values of their own"),
+        (
+            "verify",
+            "nobody knows what the statements of a log should read",
+        ),
+        ("share", "`per_thread` of the replay says how it is dealt"),
+        ("pipeline", "the statements of a log are sent one at a time"),
+    ];
+    if !part.has("replay") {
+        return;
+    }
+    // The defaults say some of them, as what they are without being said.
+    let is_said = |key: &str| match key {
+        "verify" => part.bool(key) == Some(true),
+        "share" => part.text(key) == Some("interleaved"),
+        "pipeline" => part.count(key).is_some_and(|count| count > 1),
+        _ => part.has(key),
+    };
+    for (key, why) in NOT_USED.into_iter().filter(|(key, _)| is_said(key)) {
+        let message = format!("{} says both `replay` and `{key}`: {why}", name_of(part));
+        diagnostics.push(
+            Diagnostic::error("conflicting-keys", part.key_span_of(key), message)
+                .related(part.key_span_of("replay"), "the replay")
+                .help(format!("leave `{key}` out")),
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! Which statements of a log are wanted.
 
 use super::Logged;
-use super::statement::{Kind, may_write};
+use super::safety::may_write;
+use super::statement::Kind;
 use regex::bytes::Regex;
 
 /// All that a statement must be; what is empty does not matter.
@@ -75,7 +76,7 @@ impl Filter {
                 .is_none_or(|regex| regex.is_match(logged.text));
         match wanted {
             false => Verdict::NotWanted,
-            true if !self.allow_writes && may_write(kind, logged.text) => Verdict::Refused,
+            true if !self.allow_writes && may_write(logged.text) => Verdict::Refused,
             true => Verdict::Wanted,
         }
     }

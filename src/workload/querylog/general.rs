@@ -219,6 +219,9 @@ fn session_changes(
     match command {
         b"Connect" | b"Change user" => {
             // `Access denied` is no login; the line before was its attempt.
+            if argument.starts_with(b"Access denied") {
+                return;
+            }
             let Some(at) = argument.iter().position(|byte| *byte == b'@') else {
                 return;
             };

@@ -10,6 +10,8 @@ pub struct Lines {
     number: u64,
     /// The last line had no end: the log was cut there.
     cut: bool,
+    /// Whether lines end with `\r\n`, as the first one does. In other files a `\r` belongs to a statement.
+    returns: bool,
 }
 
 impl Lines {
@@ -19,6 +21,7 @@ impl Lines {
             line: Vec::new(),
             number: 0,
             cut: false,
+            returns: false,
         }
     }
 
@@ -45,7 +48,9 @@ impl Lines {
             }
         }
         self.number += 1;
-        if self.line.last() == Some(&b'\r') {
+        let returns = self.line.last() == Some(&b'\r');
+        self.returns |= returns && self.number == 1;
+        if returns && self.returns {
             self.line.pop();
         }
         Ok(Some((self.number, &self.line)))

@@ -1,13 +1,15 @@
 //! Logs of statements: what a server was asked, read back one statement at a time in constant memory.
 //!
-//! `general` and `slow` read MySQL's and MariaDB's logs, `postgres` PostgreSQL's (stderr and csvlog), `script` plain SQL;
-//! `statement` says what kind a statement is and whether it may write; `filter` chooses; `spool` makes what a phase
+//! `general` and `slow` read MySQL's and MariaDB's logs, `postgres` and `postgres_csv` PostgreSQL's, `script` plain SQL;
+//! `statement` says what kind a statement is, `safety` whether it may write; `filter` chooses; `spool` makes what a phase
 //! replays; `summary` is what `dbbench querylog` shows. Logs are bytes: nothing here takes them for UTF-8.
 
 pub mod filter;
 mod general;
 mod lines;
 mod postgres;
+mod postgres_csv;
+pub mod safety;
 mod script;
 mod slow;
 pub mod spool;
@@ -15,6 +17,7 @@ pub mod statement;
 pub mod summary;
 #[cfg(test)]
 mod tests;
+mod words;
 
 use lines::Lines;
 use schemars::JsonSchema;
@@ -126,7 +129,7 @@ pub fn read(path: &Path, format: Format, listener: &mut dyn Listener) -> io::Res
         Format::MysqlGeneral | Format::Auto => general::read(Lines::new(file), listener)?,
         Format::MysqlSlow => slow::read(Lines::new(file), listener)?,
         Format::PostgresLog => postgres::read(Lines::new(file), listener)?,
-        Format::PostgresCsv => postgres::read_csv(file, listener)?,
+        Format::PostgresCsv => postgres_csv::read(Lines::new(file), listener)?,
         Format::Sql => script::read(Lines::new(file), listener)?,
         Format::Lines => script::read_lines(Lines::new(file), listener)?,
     }
@@ -143,15 +146,14 @@ fn guess(head: &[u8]) -> Format {
     if any(&|line| general::is_entry(line)) {
         return Format::MysqlGeneral;
     }
-    if any(&|line| postgres::is_csv(line)) {
+    if any(&|line| postgres_csv::is_record(line)) {
         return Format::PostgresCsv;
     }
     if any(&|line| postgres::is_entry(line)) {
         return Format::PostgresLog;
     }
     // A script whose statements end with their lines says so by its semicolons.
-    let ends = |line: &&[u8]| line.trim_ascii_end().ends_with(b";");
-    match lines.iter().any(|line| ends(line)) {
+    match any(&|line| line.trim_ascii_end().ends_with(b";")) {
         true => Format::Sql,
         false => Format::Lines,
     }

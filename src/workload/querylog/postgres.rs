@@ -1,10 +1,9 @@
-//! PostgreSQL's log, as it goes to stderr and as csvlog. Statements stand as `statement: ...` and `execute NAME: ...`, also
+//! PostgreSQL's log, as it goes to stderr; `postgres_csv` reads its other form. Statements stand as `statement: ...` and `execute NAME: ...`, also
 //! behind a duration; the parameters of the latter come in a DETAIL line and are filled in. Lines that go on begin with a
 //! tab.
 
 use super::lines::{Growing, Lines};
 use super::{Listener, Logged, NotUnderstood, iso, number};
-use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
 
@@ -12,12 +11,7 @@ pub fn is_entry(line: &[u8]) -> bool {
     !line.starts_with(b"\t") && severity(line).is_some_and(|(at, word)| at > 0 && word == b"LOG:  ")
 }
 
-/// A csvlog line begins with its time, and has the session's number of it: `...,"LOG",00000,"statement: ...`.
-pub fn is_csv(line: &[u8]) -> bool {
-    iso(line).is_some() && memchr::memmem::find(line, b",LOG,").is_some()
-}
-
-const SEVERITIES: [&[u8]; 13] = [
+const SEVERITIES: [&[u8]; 18] = [
     b"LOG:  ",
     b"DETAIL:  ",
     b"ERROR:  ",
@@ -31,6 +25,11 @@ const SEVERITIES: [&[u8]; 13] = [
     b"INFO:  ",
     b"QUERY:  ",
     b"LOCATION:  ",
+    b"DEBUG1:  ",
+    b"DEBUG2:  ",
+    b"DEBUG3:  ",
+    b"DEBUG4:  ",
+    b"DEBUG5:  ",
 ];
 
 /// Where the severity stands, and the word with its blanks.
@@ -93,7 +92,7 @@ fn after<'l>(text: &'l [u8], word: &[u8]) -> &'l [u8] {
 }
 
 /// The statement of a message, and whether it is one with parameters.
-fn statement(message: &[u8]) -> Option<(&[u8], bool)> {
+pub(super) fn statement(message: &[u8]) -> Option<(&[u8], bool)> {
     let message = match message.strip_prefix(b"duration: ") {
         Some(rest) => &rest[memchr::memmem::find(rest, b"ms  ")? + 4..],
         None => message,
@@ -102,6 +101,10 @@ fn statement(message: &[u8]) -> Option<(&[u8], bool)> {
         return Some((text, false));
     }
     let named = message.strip_prefix(b"execute ")?;
+    // More rows of a statement that stands there already.
+    if named.starts_with(b"fetch from ") {
+        return None;
+    }
     // A name has no colon and a blank follows it: `execute <unnamed>: SELECT`, `execute s/c: SELECT`.
     let colon = memchr::memmem::find(named, b": ")?;
     Some((&named[colon + 2..], true))
@@ -112,6 +115,7 @@ pub fn read(mut lines: Lines, listener: &mut dyn Listener) -> io::Result<()> {
     let mut open: Option<(Prefix, u64, bool)> = None;
     let mut growing = Growing::default();
     let mut detail: Option<Vec<u8>> = None;
+    let mut seen = false;
     while let Some((line_number, line)) = lines.next()? {
         if let Some(more) = line.strip_prefix(b"\t") {
             match &mut detail {
@@ -120,13 +124,26 @@ pub fn read(mut lines: Lines, listener: &mut dyn Listener) -> io::Result<()> {
                     detail.extend_from_slice(more);
                 }
                 None if open.is_some() => growing.add_line(more),
-                None => {}
+                // It goes on with a message that is no statement.
+                None if seen => {}
+                None => {
+                    let why = "it goes on with an entry that is not there";
+                    let line = line_number;
+                    listener.not_understood(NotUnderstood { line, why });
+                    seen = true;
+                }
             }
             continue;
         }
         let Some((at, word)) = severity(line) else {
+            if !line.is_empty() {
+                let why = "a line that tells no severity";
+                let line = line_number;
+                listener.not_understood(NotUnderstood { line, why });
+            }
             continue;
         };
+        seen = true;
         let message = &line[at + word.len()..];
         if word == b"DETAIL:  " && open.as_ref().is_some_and(|(_, _, takes)| *takes) {
             let parameters = ["parameters: ", "Parameters: "]
@@ -204,7 +221,7 @@ fn tell(
 }
 
 /// Puts parameters (`$1 = 'a', $2 = NULL`) into a statement; None where one is missing.
-fn fill(statement: &[u8], detail: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn fill(statement: &[u8], detail: &[u8]) -> Option<Vec<u8>> {
     let parameters = parameters(detail)?;
     let mut out = Vec::with_capacity(statement.len() + detail.len());
     let mut quoted = false;
@@ -256,63 +273,4 @@ fn value_end(value: &[u8]) -> usize {
         }
     }
     value.len()
-}
-
-/// csvlog: a record per message, which may hold line breaks.
-pub fn read_csv(file: File, listener: &mut dyn Listener) -> io::Result<()> {
-    let mut reader = csv::ReaderBuilder::new()
-        .has_headers(false)
-        .flexible(true)
-        .buffer_capacity(1 << 20)
-        .from_reader(file);
-    let mut record = csv::ByteRecord::new();
-    loop {
-        let line = reader.position().line();
-        match reader.read_byte_record(&mut record) {
-            Ok(false) => return Ok(()),
-            Ok(true) => {}
-            Err(_) => {
-                let why = "this is no record of a csvlog";
-                listener.not_understood(NotUnderstood { line, why });
-                return Ok(());
-            }
-        }
-        let field = |position: usize| record.get(position).unwrap_or_default();
-        if record.len() < 15 {
-            let why = "a record with too few fields";
-            listener.not_understood(NotUnderstood { line, why });
-            continue;
-        }
-        if field(11) != b"LOG" {
-            continue;
-        }
-        let Some((text, takes)) = statement(field(13)) else {
-            continue;
-        };
-        let parameters = ["parameters: ", "Parameters: "]
-            .iter()
-            .find_map(|word| field(14).strip_prefix(word.as_bytes()));
-        let filled = match (takes, parameters) {
-            (true, Some(parameters)) => match fill(text, parameters) {
-                Some(text) => std::borrow::Cow::Owned(text),
-                None => {
-                    let why = "parameters that do not fit their statement";
-                    listener.not_understood(NotUnderstood { line, why });
-                    continue;
-                }
-            },
-            _ => std::borrow::Cow::Borrowed(text),
-        };
-        let told = listener.statement(&Logged {
-            connection: number(field(3)).map_or(0, |(process, _)| process),
-            user: field(1),
-            database: field(2),
-            at_us: iso(field(0)).map(|(at, _)| at),
-            text: filled.trim_ascii(),
-            line,
-        });
-        if told.is_break() {
-            return Ok(());
-        }
-    }
 }

@@ -22,7 +22,9 @@ pub fn read(mut lines: Lines, listener: &mut dyn Listener) -> io::Result<()> {
     let mut in_head = false;
     let mut seen = false;
     while let Some((line_number, line)) = lines.next()? {
-        let is_head = line.starts_with(b"# ") && is_head(line) || line == b"#";
+        // In a head every such line belongs to it, whatever the server tells there; elsewhere it may be a comment.
+        let is_head = line.starts_with(b"# ") && is_head(line)
+            || in_head && line.starts_with(b"#") && !line.starts_with(b"# administrator command");
         if is_head || is_header(line) {
             if !in_head {
                 if tell(&mut entry, &growing, listener).is_break() {

@@ -34,6 +34,8 @@ pub struct Spool {
     files: Vec<PathBuf>,
     /// How many statements have the same time, where the log tells whole seconds only.
     crowds: Arc<HashMap<u64, u32>>,
+    /// From the first statement until the log would be begun again, in microseconds.
+    lap_us: u64,
     pub report: Report,
 }
 
@@ -78,6 +80,8 @@ struct Writing<'w> {
     seen: u64,
     /// Time of the first statement that is replayed.
     begin_us: Option<i64>,
+    /// The latest after it.
+    last_us: u64,
     crowds: HashMap<u64, u32>,
 }
 
@@ -107,6 +111,7 @@ impl Spool {
             heartbeat,
             seen: 0,
             begin_us: None,
+            last_us: 0,
             crowds: HashMap::new(),
         };
         let format = match wanted.first {
@@ -122,6 +127,7 @@ impl Spool {
         writing.report.format = Some(format);
         Ok(Spool {
             files,
+            lap_us: lap(writing.last_us, writing.report.statements),
             crowds: Arc::new(writing.crowds),
             report: writing.report,
         })
@@ -135,7 +141,18 @@ impl Spool {
             path: path.clone(),
             crowds: Arc::clone(&self.crowds),
             offset_us: 0,
+            lap_us: self.lap_us,
+            begun_us: 0,
         })
+    }
+}
+
+/// A second more where the log tells whole seconds, which its last statements fill; else as long as a statement follows
+/// another on average.
+fn lap(last_us: u64, statements: u64) -> u64 {
+    match last_us % 1_000_000 {
+        0 => last_us + 1_000_000,
+        _ => last_us + last_us / statements.saturating_sub(1).max(1),
     }
 }
 
@@ -188,6 +205,7 @@ impl Writing<'_> {
                 u64::try_from(at - begin).unwrap_or(0)
             }
         };
+        self.last_us = self.last_us.max(offset);
         self.report.timed |= logged.at_us.is_some();
         let before = match offset % 1_000_000 {
             0 => {
@@ -219,6 +237,9 @@ pub struct Cursor {
     path: PathBuf,
     crowds: Arc<HashMap<u64, u32>>,
     offset_us: u64,
+    lap_us: u64,
+    /// When the log was begun the last time, after it was the first time.
+    begun_us: u64,
 }
 
 impl Cursor {
@@ -260,13 +281,14 @@ impl Cursor {
         Ok(true)
     }
 
-    /// When the statement was asked, in microseconds after the first one.
+    /// When the statement was asked, in microseconds after the first one; later laps follow the earlier ones.
     pub fn offset_us(&self) -> u64 {
-        self.offset_us
+        self.begun_us + self.offset_us
     }
 
     /// Back to the beginning.
     pub fn rewind(&mut self) -> io::Result<()> {
+        self.begun_us += self.lap_us;
         self.reader = BufReader::with_capacity(64 << 10, File::open(&self.path)?);
         Ok(())
     }

@@ -1,5 +1,7 @@
-//! What a statement is: its kind, whether it may write, the tables that it names, and its shape without literals. A light
-//! look at words outside of quotes and comments, not a parser: where it cannot be sure, a statement may write.
+//! What a statement is: its kind, the tables that it names, and its shape without literals. A light look at words outside
+//! of quotes and comments, not a parser; `safety` says whether it may write.
+
+use super::words::{Dialect, Unread, Words, is_word, quoted};
 
 /// Kinds, as filters and summaries name them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -88,34 +90,62 @@ impl Kind {
     }
 }
 
+/// Whether a statement begins as one does that some server knows. Pieces of a text that was taken apart wrongly do not, and
+/// may be somebody's data.
+pub fn is_known(statement: &[u8]) -> bool {
+    const OTHERS: [&str; 42] = [
+        "abort",
+        "analyze",
+        "attach",
+        "binlog",
+        "cache",
+        "change",
+        "check",
+        "checkpoint",
+        "checksum",
+        "close",
+        "cluster",
+        "copy",
+        "deallocate",
+        "declare",
+        "detach",
+        "discard",
+        "execute",
+        "fetch",
+        "flush",
+        "handler",
+        "import",
+        "install",
+        "kill",
+        "listen",
+        "load",
+        "lock",
+        "merge",
+        "move",
+        "notify",
+        "optimize",
+        "pragma",
+        "prepare",
+        "purge",
+        "reassign",
+        "refresh",
+        "reindex",
+        "repair",
+        "reset",
+        "stop",
+        "unlock",
+        "vacuum",
+        "xa",
+    ];
+    let first = Words::of(statement).next();
+    Kind::of(statement) != Kind::Other
+        || first.is_some_and(|word| is_one_of(word, &OTHERS) || is_one_of(word, &["with"]))
+}
+
 fn is_one_of(word: &[u8], names: &[&str]) -> bool {
     names
         .iter()
         .any(|name| word.eq_ignore_ascii_case(name.as_bytes()))
-}
-
-/// Whether a statement may change what is stored, or the server. Functions that it calls are not known.
-pub fn may_write(kind: Kind, statement: &[u8]) -> bool {
-    match kind {
-        Kind::Select => {
-            // SELECT ... INTO OUTFILE, DUMPFILE or a new table; sleeping writers are not.
-            let mut words = Words::of(statement);
-            words.any(|word| is_one_of(word, &["into"]))
-        }
-        Kind::Show => {
-            // EXPLAIN ANALYZE executes what it explains.
-            let mut words = Words::of(statement);
-            words.any(|word| is_one_of(word, &["insert", "update", "delete", "replace", "merge"]))
-        }
-        Kind::Set => {
-            let text = String::from_utf8_lossy(statement).to_ascii_lowercase();
-            let words = ["global", "persist", "password", "role", "@@persist"];
-            let mut all = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
-            all.any(|word| words.contains(&word))
-        }
-        Kind::Transaction => false,
-        _ => true,
-    }
 }
 
 /// Whether a statement begins with this word, in any case.
@@ -128,162 +158,119 @@ pub fn begins_with(statement: &[u8], word: &[u8]) -> bool {
             .is_none_or(|next| !next.is_ascii_alphanumeric() && *next != b'_')
 }
 
-/// The words of a statement outside of quotes and comments; names in backticks or double quotes count as words.
-pub struct Words<'s> {
-    text: &'s [u8],
-    at: usize,
-}
-
-impl<'s> Words<'s> {
-    pub fn of(text: &'s [u8]) -> Words<'s> {
-        Words { text, at: 0 }
-    }
-
-    /// Passes over what is no word; false at the end.
-    fn skip(&mut self) -> bool {
-        while let Some(rest) = self.text.get(self.at..).filter(|rest| !rest.is_empty()) {
-            match rest {
-                [b'\'', ..] => self.at += quoted(rest, b'\''),
-                [b'#', ..] | [b'-', b'-', ..] => {
-                    self.at += memchr::memchr(b'\n', rest).map_or(rest.len(), |end| end + 1);
-                }
-                // What stands in /*! ... */ is executed.
-                [b'/', b'*', b'!', ..] => self.at += 3,
-                [b'/', b'*', ..] => {
-                    let end = memchr::memmem::find(&rest[2..], b"*/");
-                    self.at += end.map_or(rest.len(), |end| end + 4);
-                }
-                [first, ..] if is_word(*first) || matches!(first, b'`' | b'"') => return true,
-                _ => self.at += 1,
-            }
-        }
-        false
-    }
-}
-
-fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'$') || byte >= 0x80
-}
-
-/// Bytes of a quoted text that begins here.
-fn quoted(text: &[u8], quote: u8) -> usize {
-    let mut at = 1;
-    while at < text.len() {
-        match text[at] {
-            b'\\' if quote != b'`' => at += 2,
-            byte if byte == quote => {
-                if text.get(at + 1) == Some(&quote) {
-                    at += 2;
-                } else {
-                    return at + 1;
-                }
-            }
-            _ => at += 1,
-        }
-    }
-    text.len()
-}
-
-impl<'s> Iterator for Words<'s> {
-    type Item = &'s [u8];
-
-    fn next(&mut self) -> Option<&'s [u8]> {
-        if !self.skip() {
-            return None;
-        }
-        let rest = &self.text[self.at..];
-        let (word, length) = match rest[0] {
-            quote @ (b'`' | b'"') => {
-                let length = quoted(rest, quote).min(rest.len());
-                let end = length.saturating_sub(1).max(1);
-                (&rest[1..end], length)
-            }
-            _ => {
-                let end = rest.iter().position(|byte| !is_word(*byte));
-                let end = end.unwrap_or(rest.len());
-                (&rest[..end], end)
-            }
-        };
-        self.at += length;
-        Some(word)
-    }
-}
-
 /// Names of tables: what follows FROM, JOIN, INTO, UPDATE and TABLE.
 pub fn tables(statement: &[u8]) -> Vec<Vec<u8>> {
+    const MORE: [&str; 8] = [
+        "if",
+        "not",
+        "exists",
+        "only",
+        "ignore",
+        "low_priority",
+        "lateral",
+        "select",
+    ];
+    // TRIM(BOTH 'x' FROM y) and their like: no table follows, but maybe somebody's data.
+    const FUNCTIONS: [&str; 5] = ["trim", "extract", "substring", "substr", "overlay"];
     let mut tables = Vec::new();
-    let mut wanted = false;
-    for word in Words::of(statement) {
-        if wanted {
-            let is_more = is_one_of(
-                word,
-                &[
-                    "if",
-                    "not",
-                    "exists",
-                    "only",
-                    "ignore",
-                    "low_priority",
-                    "select",
-                ],
-            );
-            if is_more {
-                continue;
+    let (mut wanted, mut in_function) = (false, false);
+    let mut words = Words::of(statement);
+    while let Some(word) = words.next() {
+        if !wanted {
+            let from = is_one_of(word, &["from"]);
+            wanted = from && !in_function || is_one_of(word, &["join", "into", "update", "table"]);
+            in_function = match from {
+                true => false,
+                false => in_function || words.is_called() && is_one_of(word, &FUNCTIONS),
+            };
+        } else if !is_one_of(word, &MORE) {
+            if !is_number(word) {
+                tables.push(word.to_vec());
             }
-            tables.push(word.to_vec());
             wanted = false;
-        } else {
-            wanted = is_one_of(word, &["from", "join", "into", "update", "table"]);
         }
     }
     tables
 }
 
-/// The statement with `?` for every literal, and runs of blanks as one.
+/// The statement with `?` for every literal, and runs of blanks as one. Where servers differ in what is a literal, it ends
+/// (with `...`) at the first place at which they do, so that none of them is shown.
 pub fn shape(statement: &[u8]) -> String {
+    let usual = shape_in(statement, Dialect::ALL[0]);
+    let mut same = usual.len();
+    if Dialect::differ_on(statement) {
+        for dialect in &Dialect::ALL[1..] {
+            let other = shape_in(statement, *dialect);
+            let until = usual.iter().zip(&other).position(|(a, b)| a != b);
+            let until = until.unwrap_or(usual.len().min(other.len()));
+            let differs = until < usual.len() || until < other.len();
+            same = if differs { same.min(until) } else { same };
+        }
+    }
+    let shown = String::from_utf8_lossy(&usual[..same]);
+    match same == usual.len() {
+        true => shown.trim().to_owned(),
+        false => format!("{} ...", shown.trim()),
+    }
+}
+
+/// By the rules of one dialect.
+fn shape_in(statement: &[u8], dialect: Dialect) -> Vec<u8> {
+    let dialect = dialect.without_executed_comments();
     let mut out: Vec<u8> = Vec::with_capacity(statement.len().min(1024));
     let mut at = 0;
     while at < statement.len() && out.len() < 1000 {
         let rest = &statement[at..];
-        match rest {
-            [b'\'', ..] => {
-                at += quoted(rest, b'\'');
+        at += match dialect.unread(rest) {
+            Some(Unread::Comment(length)) => length,
+            Some(Unread::String(length)) => {
                 out.push(b'?');
+                length
             }
-            [b'#', ..] | [b'-', b'-', ..] => {
-                at += memchr::memchr(b'\n', rest).map_or(rest.len(), |end| end + 1);
+            None => shape_of_code(rest, dialect, &mut out),
+        };
+    }
+    out
+}
+
+/// What is neither string in single quotes nor comment; gives its length.
+fn shape_of_code(rest: &[u8], dialect: Dialect, out: &mut Vec<u8>) -> usize {
+    match rest[0] {
+        // A string to one server, a name to another.
+        b'"' => {
+            out.push(b'?');
+            dialect.double_quoted(rest)
+        }
+        b'`' => {
+            let length = quoted(rest, b'`', false);
+            out.extend_from_slice(&rest[..length]);
+            length
+        }
+        first if first.is_ascii_whitespace() => {
+            if out.last().is_some_and(|last| *last != b' ') {
+                out.push(b' ');
             }
-            [b'/', b'*', ..] => {
-                let end = memchr::memmem::find(&rest[2..], b"*/");
-                at += end.map_or(rest.len(), |end| end + 4);
+            1
+        }
+        first if is_word(first) => {
+            let end = rest.iter().position(|byte| !is_word(*byte));
+            let word = &rest[..end.unwrap_or(rest.len())];
+            match is_number(word) {
+                true => out.push(b'?'),
+                false => out.extend_from_slice(word),
             }
-            [b'"', ..] => {
-                at += quoted(rest, b'"');
-                out.push(b'?');
-            }
-            [first, ..] if first.is_ascii_whitespace() => {
-                if out.last().is_some_and(|last| *last != b' ') {
-                    out.push(b' ');
-                }
-                at += 1;
-            }
-            [first, ..] if is_word(*first) => {
-                let end = rest.iter().position(|byte| !is_word(*byte));
-                let word = &rest[..end.unwrap_or(rest.len())];
-                match word[0].is_ascii_digit() {
-                    true => out.push(b'?'),
-                    false => out.extend_from_slice(word),
-                }
-                at += word.len();
-            }
-            [first, ..] => {
-                out.push(*first);
-                at += 1;
-            }
-            [] => break,
+            word.len()
+        }
+        first => {
+            out.push(first);
+            1
         }
     }
-    String::from_utf8_lossy(&out).trim().to_owned()
+}
+
+fn is_number(word: &[u8]) -> bool {
+    let digits = word.strip_prefix(b".").unwrap_or(word);
+    digits.first().is_some_and(u8::is_ascii_digit)
 }
 
 #[cfg(test)]
@@ -307,37 +294,6 @@ mod tests {
     }
 
     #[test]
-    fn what_may_write_is_told_from_what_reads() {
-        let writes = |text: &str| may_write(Kind::of(text.as_bytes()), text.as_bytes());
-        for text in [
-            "DROP TABLE t",
-            "SELECT * INTO OUTFILE '/tmp/x' FROM t",
-            "SELECT 1 INTO t2",
-            "SET GLOBAL max_connections = 1",
-            "SET PASSWORD = 'x'",
-            "EXPLAIN ANALYZE DELETE FROM t",
-            "CALL p()",
-            "LOAD DATA INFILE 'x' INTO TABLE t",
-            "/*! DROP TABLE t */",
-            "nonsense",
-        ] {
-            assert!(writes(text), "{text}");
-        }
-        for text in [
-            "SELECT 'into' FROM t",
-            "select * from t -- into outfile\n where a = 1",
-            "SHOW TABLES",
-            "SET NAMES utf8mb4",
-            "SET @@session.autocommit = OFF",
-            "COMMIT",
-            "USE bench",
-            "SELECT * FROM t FOR UPDATE",
-        ] {
-            assert!(!writes(text), "{text}");
-        }
-    }
-
-    #[test]
     fn shapes_have_no_literals_and_tables_are_found() {
         let text =
             b"SELECT a,  b FROM `t1` x JOIN db.t2 ON x.id=7 WHERE s = 'it''s' AND u IN (1, 2.5)";
@@ -345,7 +301,48 @@ mod tests {
             shape(text),
             "SELECT a, b FROM `t1` x JOIN db.t2 ON x.id=? WHERE s = ? AND u IN (?, ?)"
         );
+        assert_eq!(shape(b"SELECT $1, x'00'"), "SELECT $1, x?");
+        assert_eq!(
+            shape(b"SELECT /*!40001 SQL_NO_CACHE */ a /* b */ FROM t"),
+            "SELECT a FROM t"
+        );
         assert_eq!(tables(text), [b"t1".to_vec(), b"db.t2".to_vec()]);
         assert_eq!(tables(b"INSERT INTO t VALUES ('from x')"), [b"t".to_vec()]);
+    }
+
+    #[test]
+    fn pieces_of_a_text_are_no_statements() {
+        assert!(is_known(b"VACUUM t") && is_known(b"select 1"));
+        assert!(is_known(b"WITH a AS (SELECT 1) DELETE FROM t"));
+        assert!(!is_known(b"secret', 'more')") && !is_known(b"-- nothing"));
+    }
+
+    #[test]
+    fn no_server_sees_a_literal_of_its_own_in_a_shape_or_a_table() {
+        for text in [
+            "SELECT * FROM t WHERE a = '\\' AND pw = 'secret' AND b = 'x'",
+            "SELECT * FROM t WHERE a = 'it\\'s' AND pw = 'secret'",
+            "SELECT * FROM t WHERE a = 'a\\\\' AND pw = 'secret'",
+            "SELECT $$secret$$",
+            "SELECT $a$ ' $a$, 'secret'",
+            "SELECT E'\\'secret'",
+            "SELECT 5--'a\n secret'",
+            "SELECT 1 # 'a\n , 'secret'",
+            "SELECT 1 /* /* */ ' */ , 'secret'",
+            "SELECT TRIM(BOTH 'x' FROM \"secret\")",
+            "SELECT EXTRACT(year FROM \"secret\")",
+            "SELECT \"secret\" FROM t",
+            "SELECT 'secret",
+        ] {
+            let shown = shape(text.as_bytes());
+            assert!(!shown.contains("secret"), "{text}: {shown}");
+            let tables = tables(text.as_bytes());
+            assert!(!tables.contains(&b"secret".to_vec()), "{text}");
+        }
+        assert_eq!(
+            shape(b"SELECT a FROM t WHERE p = .125"),
+            "SELECT a FROM t WHERE p = ?"
+        );
+        assert!(tables(b"SELECT SUBSTRING(a FROM 7) FROM t") == [b"t".to_vec()]);
     }
 }

@@ -1,7 +1,8 @@
 //! What a log holds, counted: for `dbbench querylog`.
 
 use super::filter::{Filter, Verdict};
-use super::statement::{Kind, may_write, shape, tables};
+use super::safety::may_write;
+use super::statement::{Kind, is_known, shape, tables};
 use super::{Format, Listener, Logged, NotUnderstood, read};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
@@ -87,9 +88,13 @@ impl Listener for Summary {
         }
         self.statements += 1;
         self.bytes += logged.text.len() as u64;
-        self.may_write += u64::from(may_write(kind, logged.text));
+        self.may_write += u64::from(may_write(logged.text));
         *self.kinds.entry(kind.name()).or_default() += 1;
-        for table in tables(logged.text) {
+        let named = match is_known(logged.text) {
+            true => tables(logged.text),
+            false => Vec::new(),
+        };
+        for table in named {
             *self.tables.entry(text(&table)).or_default() += 1;
         }
         self.connections.insert(logged.connection);
@@ -97,7 +102,10 @@ impl Listener for Summary {
         *self.databases.entry(text(logged.database)).or_default() += 1;
         self.first_us = begun;
         self.last_us = logged.at_us.or(self.last_us);
-        let shape = shape(logged.text);
+        let shape = match is_known(logged.text) {
+            true => shape(logged.text),
+            false => "(not recognized)".to_owned(),
+        };
         let room = self.shapes.len() < MOST_SHAPES;
         match self.shapes.get_mut(&shape) {
             Some((count, _)) => *count += 1,

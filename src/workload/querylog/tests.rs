@@ -4,13 +4,16 @@ use super::filter::{Filter, From, parse_from};
 use super::spool::{PerThread, Spool, Wanted};
 use super::statement::Kind;
 use super::summary::Summary;
-use super::{Format, Listener, Logged, NotUnderstood, read};
+use super::{Format, LONGEST, Listener, Logged, NotUnderstood, read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+/// Connection, user, database, time, text, line.
+type Said = (u64, String, String, Option<i64>, Vec<u8>, u64);
+
 #[derive(Default)]
 struct Heard {
-    statements: Vec<(u64, String, String, Option<i64>, Vec<u8>, u64)>,
+    statements: Vec<Said>,
     places: Vec<NotUnderstood>,
 }
 
@@ -130,20 +133,151 @@ fn a_real_slow_log_is_read_whole() {
     assert_eq!(*time, Some(1_796_072_327_000_000));
 }
 
+const POSTGRES_CSV: &[u8] = b"2026-11-30 20:41:15.123 UTC,\"app\",\"shop\",77,\"[local]\",x.1,1,\"SELECT\",2026-11-30 20:41:10 UTC,3/4,0,LOG,00000,\"execute s1: SELECT \"\"a\"\"\nFROM t WHERE b = $1\",\"parameters: $1 = '5'\",,,,,,,,\"psql\",\"client backend\",,0\n2026-11-30 20:41:16.123 UTC,\"app\",\"shop\",77,\"[local]\",x.1,2,\"SELECT\",2026-11-30 20:41:10 UTC,3/4,0,LOG,00000,\"statement: SELECT 2\",,,,,,,,,\"psql\",\"client backend\",,0\n";
+
+const POSTGRES_LOG: &[u8] =
+    b"2026-11-30 20:41:15.123 UTC [77] bench@shop LOG:  statement: SELECT 1\n\
+    2026-11-30 20:41:15.200 UTC [78] bench@shop LOG:  duration: 0.1 ms  statement: SELECT a\n\tFROM t\n\
+    2026-11-30 20:41:15.300 UTC [77] bench@shop LOG:  execute s: SELECT $1\n\
+    2026-11-30 20:41:15.300 UTC [77] bench@shop DETAIL:  parameters: $1 = 'x'\n\
+    2026-11-30 20:41:15.400 UTC [77] bench@shop LOG:  statement: SELECT 3\n";
+
 #[test]
-fn a_log_cut_anywhere_gives_no_panic_and_never_a_statement_more() {
-    for name in ["general.log", "slow.log"] {
-        let whole = sample(name);
+fn a_log_cut_at_any_byte_gives_no_panic_and_never_a_statement_less_than_before() {
+    let logs = [
+        sample("general.log"),
+        sample("slow.log"),
+        POSTGRES_LOG.to_vec(),
+        POSTGRES_CSV.to_vec(),
+        b"SELECT 1;\nSELECT ';';\nSELECT 3 /* ; */;\n".to_vec(),
+    ];
+    for whole in logs {
         let (all, format) = hear(&whole, Format::Auto);
-        let mut before = 0;
-        for end in (0..whole.len()).step_by(7) {
+        let mut most = 0;
+        for end in 0..whole.len() {
             let (heard, _) = hear(&whole[..end], format);
             let count = heard.statements.len();
+            // Only the one in which the log is cut may be taken back, and that is told.
+            let name = format.name();
             assert!(count <= all.statements.len(), "{name} {end}");
-            assert!(count + 1 >= before, "{name} {end}: {count} after {before}");
-            before = count;
+            assert!(count + 1 >= most, "{name} {end}: {count} after {most}");
+            if count < most && format != Format::Sql {
+                assert!(!heard.places.is_empty(), "{name} {end}");
+            }
+            most = most.max(count);
         }
     }
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(100))]
+    /// Whatever statements are written to a general log, with line breaks and bytes that are no text: they are read back.
+    #[test]
+    fn what_is_written_to_a_general_log_is_read_back(
+        statements in proptest::collection::vec(
+            proptest::collection::vec(proptest::prelude::any::<u8>(), 1..40),
+            1..20,
+        ),
+    ) {
+        let mut log = b"Time\t\t    Id Command\tArgument\n".to_vec();
+        // A blank at its end would be taken for the log's.
+        let ended = |text: &Vec<u8>| [b"SELECT ", text.as_slice(), b"."].concat();
+        let written: Vec<Vec<u8>> = statements.iter().map(ended).collect();
+        for (number, statement) in written.iter().enumerate() {
+            log.extend_from_slice(format!("\t\t{:6} Query\t", number % 3).as_bytes());
+            log.extend_from_slice(statement);
+            log.push(b'\n');
+        }
+        let (heard, _) = hear(&log, Format::MysqlGeneral);
+        let read: Vec<Vec<u8>> = heard.statements.iter().map(|(.., text, _)| text.clone()).collect();
+        proptest::prop_assert_eq!(read, written);
+        proptest::prop_assert_eq!(heard.places, []);
+    }
+
+    /// Noise is no statement and no panic in any format.
+    #[test]
+    fn noise_makes_no_reader_panic(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..400)) {
+        for name in Format::NAMES {
+            hear(&bytes, Format::parse(name).expect("a format"));
+        }
+    }
+}
+
+#[test]
+fn a_login_that_is_denied_changes_no_user() {
+    let log = b"\t\t     5 Connect\tann@h on shop using TCP/IP\n\t\t     5 Connect\tAccess denied for user 'bob'@'h'\n\t\t     5 Query\tSELECT 1\n";
+    let (heard, _) = hear(log, Format::MysqlGeneral);
+    let (_, user, database, ..) = &heard.statements[0];
+    assert_eq!((user.as_str(), database.as_str()), ("ann", "shop"));
+}
+
+#[test]
+fn a_return_inside_a_statement_is_kept_and_one_at_the_end_of_every_line_is_not() {
+    let (heard, _) = hear(
+        b"Time\t\t    Id Command\tArgument\n\t\t     5 Query\tSELECT 'a\r\nb'\n\t\t     5 Quit\t\n",
+        Format::MysqlGeneral,
+    );
+    assert_eq!(heard.texts(), ["SELECT 'a\r\nb'"]);
+    let (heard, _) = hear(b"SELECT 1,\r\n2;\r\nSELECT 3;\r\n", Format::Sql);
+    assert_eq!(heard.texts(), ["SELECT 1,\n2", "SELECT 3"]);
+}
+
+#[test]
+fn a_slow_logs_head_may_tell_more_and_a_comment_in_a_statement_is_no_head() {
+    let log = b"# Time: 261130 20:58:47\n# User@Host: a[a] @ h []\n# Thread_id: 3  Schema: shop  QC_hit: No\n\
+        # Query_time: 0.1  Lock_time: 0.0  Rows_sent: 0  Rows_examined: 0\n# Stored_routine: shop.p\n#\n\
+        # explain: id\tselect_type\n#\nSET timestamp=1796072327;\nSELECT 1\n#\n# a comment\n+ 2;\n";
+    let (heard, format) = hear(log, Format::Auto);
+    assert_eq!(format, Format::MysqlSlow);
+    assert_eq!(heard.texts(), ["SELECT 1\n#\n# a comment\n+ 2"]);
+    assert_eq!(heard.places, []);
+}
+
+#[test]
+fn postgres_lines_that_are_not_understood_are_told() {
+    let log = b"\tgoes on with nothing\n2026-11-30 20:41:15.123 UTC [77] LOG:  statement: SELECT 1\nnoise\n\
+        2026-11-30 20:41:15.2 UTC [77] LOG:  execute fetch from s1/p1: SELECT 2\n";
+    let (heard, _) = hear(log, Format::PostgresLog);
+    assert_eq!(heard.texts(), ["SELECT 1"], "fetching is no statement");
+    let lines: Vec<u64> = heard.places.iter().map(|place| place.line).collect();
+    assert_eq!(lines, [1, 3]);
+}
+
+#[test]
+fn a_csvlog_that_is_cut_or_damaged_says_where() {
+    let (heard, _) = hear(POSTGRES_CSV, Format::Auto);
+    assert_eq!(
+        heard.texts(),
+        ["SELECT \"a\"\nFROM t WHERE b = '5'", "SELECT 2"]
+    );
+    assert_eq!(heard.statements[1].5, 3, "its line");
+    let cut = &POSTGRES_CSV[..POSTGRES_CSV.len() - 60];
+    let (heard, _) = hear(cut, Format::PostgresCsv);
+    assert_eq!((heard.texts().len(), heard.places[0].line), (1, 3));
+    // A quote that is never closed ends with the longest record, not with the log.
+    let mut damaged = b"2026-11-30 20:41:15.1 UTC,\"app\n".to_vec();
+    let filler = [b'x'; 1023];
+    for _ in 0..(LONGEST >> 10) + 1 {
+        damaged.extend_from_slice(&filler);
+        damaged.push(b'\n');
+    }
+    damaged.extend_from_slice(POSTGRES_CSV);
+    let (heard, _) = hear(&damaged, Format::PostgresCsv);
+    assert_eq!(heard.texts().len(), 2);
+    assert_eq!((heard.places.len(), heard.places[0].line), (1, 1));
+}
+
+#[test]
+fn a_statement_longer_than_the_longest_is_refused_with_its_line() {
+    let mut log = b"\t\t     5 Query\tSELECT 1\n\t\t     5 Query\tSELECT '".to_vec();
+    for _ in 0..65 {
+        log.resize(log.len() + (1 << 20), b'x');
+        log.push(b'\n');
+    }
+    log.extend_from_slice(b"'\n\t\t     5 Query\tSELECT 2\n");
+    let (heard, _) = hear(&log, Format::MysqlGeneral);
+    assert_eq!(heard.texts(), ["SELECT 1", "SELECT 2"]);
+    assert_eq!((heard.places.len(), heard.places[0].line), (1, 2));
 }
 
 #[test]
