@@ -10,6 +10,7 @@ use std::process::ExitCode;
 mod check;
 mod completions;
 mod defaults;
+mod export;
 pub mod overrides;
 mod plan;
 mod progress;
@@ -30,6 +31,7 @@ enum Command {
     Check(check::Args),
     Plan(plan::Args),
     Tables(tables::Args),
+    Export(export::Args),
     Drivers(drivers::Args),
     Defaults(defaults::Args),
     Schema(schema::Args),
@@ -44,6 +46,7 @@ pub fn main() -> ExitCode {
         Command::Check(args) => check::main(args),
         Command::Plan(args) => plan::main(args),
         Command::Tables(args) => tables::main(args),
+        Command::Export(args) => export::main(args),
         Command::Drivers(args) => drivers::main(args),
         Command::Defaults(args) => defaults::main(args),
         Command::Schema(args) => schema::main(args),

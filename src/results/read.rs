@@ -13,7 +13,7 @@ use std::path::Path;
 
 pub use crate::measure::latency::{PERCENTILES, percentile_ns};
 pub use crate::measure::record::{Latencies, Status};
-pub use crate::plan::{Axis, Plan, RepeatRule, Shape, TablePlan};
+pub use crate::plan::{Axis, PhasePlan, Plan, RepeatRule, Shape, TablePlan};
 
 /// A run directory, read.
 #[derive(Debug)]
