@@ -24,7 +24,7 @@ pub struct Gathered {
     /// End of each window, from the start of the measured time.
     pub ends: Vec<Duration>,
     pub operations: Vec<Operation>,
-    /// Of the whole phase, with warm-up and drain.
+    /// Of the whole phase, its drain too, without its warm-up.
     pub errors: Vec<Errors>,
 }
 

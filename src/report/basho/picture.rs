@@ -39,7 +39,7 @@ pub fn picture(scenario: &str, gathered: &Gathered) -> Picture {
             panels: pair.iter().map(|of| latencies(gathered, of)).collect(),
         });
     }
-    let windows = match gathered.ends.len() {
+    let windows = match drawn(gathered) {
         1 => "1 window".to_owned(),
         n => format!("{n} windows"),
     };
@@ -59,14 +59,24 @@ fn reads(operation: &Operation) -> bool {
     verb.is_some_and(|verb| READS.contains(&verb.to_ascii_lowercase().as_str()))
 }
 
+/// How many windows are drawn. A last one of less than a tenth of the others holds too little to stand beside them.
+fn drawn(gathered: &Gathered) -> usize {
+    let last = gathered.ends.len() - 1;
+    let rest = last > 0 && gathered.length(last) * 10 < gathered.window;
+    if rest { last } else { last + 1 }
+}
+
 /// A line of what `of` says of each window; at the window's end, as Basho Bench has it.
 fn line(gathered: &Gathered, name: &str, of: impl Fn(usize) -> Option<f64>) -> Line {
-    let points = gathered.ends.iter().enumerate();
+    let ends = gathered.ends.iter().take(drawn(gathered)).enumerate();
+    let mut points: Vec<_> = ends.map(|(at, end)| (end.as_secs_f64(), of(at))).collect();
+    // One window alone is a level, not a point at its end.
+    if let [(_, value)] = points[..] {
+        points.insert(0, (0.0, value));
+    }
     Line {
         name: name.to_owned(),
-        points: points
-            .map(|(at, end)| (end.as_secs_f64(), of(at)))
-            .collect(),
+        points,
     }
 }
 

@@ -134,7 +134,8 @@ fn note(gathered: &Gathered) -> String {
            drain are left out. A window without a success has eight zeros.\n\
          - Percentiles are of all successes of a window, however few they are; min, mean and max are exact.\n\
          - failed and errors count failed, timed out and wrong answers.\n\
-         - errors.csv has a row for each kind of error, over the whole phase with its warm-up and drain.\n\
+         - The picture leaves out a last window that is shorter than a tenth of the others.\n\
+         - errors.csv has a row for each kind of error, over the whole phase without its warm-up.\n\
          \n\
          {operations}",
         gathered.phase,

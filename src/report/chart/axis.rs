@@ -145,13 +145,21 @@ impl ValueFormatter<f64> for Axis {
     }
 
     fn format_ext(&self, value: &f64) -> String {
-        number(*value)
+        match self.scale {
+            Scale::Linear => number_beside(*value, self.high),
+            Scale::Logarithmic => number(*value),
+        }
     }
 }
 
 /// `0.02`, `150`, `20k`, `1.5M`.
 pub fn number(value: f64) -> String {
-    let (scaled, unit) = match value.abs() {
+    number_beside(value, value)
+}
+
+/// In the unit that suits the largest value of its axis: `5k` beside `10k`.
+fn number_beside(value: f64, largest: f64) -> String {
+    let (scaled, unit) = match largest.abs() {
         size if size >= 1e15 => return format!("{value:.0e}"),
         size if size >= 1e9 => (value / 1e9, "G"),
         size if size >= 1e6 => (value / 1e6, "M"),
@@ -168,7 +176,10 @@ pub fn number(value: f64) -> String {
         true => text.trim_end_matches('0').trim_end_matches('.'),
         false => &text,
     };
-    format!("{text}{unit}")
+    match value == 0.0 {
+        true => text.to_owned(),
+        false => format!("{text}{unit}"),
+    }
 }
 
 #[cfg(test)]
@@ -177,7 +188,10 @@ mod tests {
 
     fn ticks(values: &[f64], scale: Scale) -> Vec<String> {
         let axis = Axis::around(values.iter().copied(), scale);
-        axis.ticks.iter().copied().map(number).collect()
+        axis.ticks
+            .iter()
+            .map(|tick| axis.format_ext(tick))
+            .collect()
     }
 
     #[test]
@@ -187,6 +201,7 @@ mod tests {
             ticks(&[118_000.0], Scale::Linear),
             ["0", "20k", "40k", "60k", "80k", "100k", "120k"]
         );
+        assert_eq!(ticks(&[14_000.0], Scale::Linear), ["0", "5k", "10k", "15k"]);
         assert_eq!(
             ticks(&[0.03, 0.9], Scale::Logarithmic),
             ["0.02", "0.05", "0.1", "0.2", "0.5", "1"]

@@ -19,6 +19,12 @@ const FONT: &str = "sans-serif";
 static LABELS: &[u8] = include_bytes!("../font/labels.ttf");
 /// Points of a line are marked while they are so few.
 const MARKED: usize = 40;
+/// Lines of more points are thin.
+const THIN: usize = 400;
+/// Pixels are drawn this many times as fine and then averaged, so that lines and letters are smooth.
+const FINE: u32 = 2;
+/// Higher pictures are drawn as they are, for the memory that it takes.
+const HIGHEST_FINE: u32 = 6000;
 /// Told apart by people with any colour vision; the first is for what matters most.
 const COLOURS: [RGBColor; 8] = [
     RGBColor(0, 0, 0),
@@ -77,7 +83,11 @@ pub struct DrawingError(String);
 pub fn svg(picture: &Picture) -> Result<String, DrawingError> {
     let mut text = String::new();
     let root = SVGBackend::with_string(&mut text, size(picture)).into_drawing_area();
-    draw(&root, picture)?;
+    let pen = Pen {
+        fine: 1,
+        joined: true,
+    };
+    pen.draw(&root, picture)?;
     drop(root);
     Ok(text)
 }
@@ -85,10 +95,17 @@ pub fn svg(picture: &Picture) -> Result<String, DrawingError> {
 /// The picture as a PNG.
 pub fn png(picture: &Picture) -> Result<Vec<u8>, DrawingError> {
     let (width, height) = size(picture);
-    let mut pixels = vec![0; width as usize * height as usize * 3];
-    let root = BitMapBackend::with_buffer(&mut pixels, (width, height)).into_drawing_area();
-    draw(&root, picture)?;
+    let fine = if height > HIGHEST_FINE { 1 } else { FINE };
+    let (wide, high) = (width * fine, height * fine);
+    let mut pixels = vec![0; wide as usize * high as usize * 3];
+    let root = BitMapBackend::with_buffer(&mut pixels, (wide, high)).into_drawing_area();
+    let pen = Pen {
+        fine,
+        joined: false,
+    };
+    pen.draw(&root, picture)?;
     drop(root);
+    let pixels = averaged(&pixels, wide as usize, fine as usize);
     let mut file = Vec::new();
     let mut encoder = png::Encoder::new(&mut file, width, height);
     encoder.set_color(png::ColorType::Rgb);
@@ -111,115 +128,183 @@ fn failed<E: std::error::Error + Send + Sync>(error: DrawingAreaErrorKind<E>) ->
     DrawingError(error.to_string())
 }
 
-fn draw<DB: DrawingBackend>(root: &Area<DB>, picture: &Picture) -> Result<(), DrawingError> {
-    static FONTS: Once = Once::new();
-    FONTS.call_once(|| {
-        // A font that cannot be read fails where the first text is drawn.
-        let _ = plotters::style::register_font(FONT, FontStyle::Normal, LABELS);
-    });
-    root.fill(&WHITE).map_err(failed)?;
-    let room = WIDTH as i32 - 32;
-    write(root, &picture.title, (16, 12), 22, BLACK, room)?;
-    write(root, &picture.subtitle, (16, 42), 15, DIM, room)?;
-    let mut top = HEAD;
-    for row in &picture.rows {
-        let width = WIDTH / row.panels.len().max(1) as u32;
-        for (at, panel) in row.panels.iter().enumerate() {
-            let corner = (at as i32 * width as i32, top as i32);
-            draw_panel(&root.clone().shrink(corner, (width, row.height)), panel)?;
+/// Each square of `fine` by `fine` pixels as one.
+fn averaged(pixels: &[u8], wide: usize, fine: usize) -> Vec<u8> {
+    let rows = pixels.chunks_exact(wide * fine * 3);
+    let square = (fine * fine) as u32;
+    let mut averaged = Vec::with_capacity(pixels.len() / square.max(1) as usize);
+    for rows in rows {
+        for at in 0..wide / fine {
+            for channel in 0..3 {
+                let inside = (0..fine * fine).map(|n| {
+                    let (x, y) = (at * fine + n % fine, n / fine);
+                    u32::from(rows[(y * wide + x) * 3 + channel])
+                });
+                averaged.push((inside.sum::<u32>() / square) as u8);
+            }
         }
-        top += row.height;
     }
-    root.present().map_err(failed)
+    averaged
 }
 
-/// Text from its upper left corner, cut off with an ellipsis where it is wider than `room` pixels. Returns its width.
-fn write<DB: DrawingBackend>(
-    area: &Area<DB>,
-    text: &str,
-    at: (i32, i32),
-    size: u32,
-    colour: RGBColor,
-    room: i32,
-) -> Result<i32, DrawingError> {
-    let style = (FONT, size).into_font().color(&colour);
-    let width = |text: &str| {
-        let size = area.estimate_text_size(text, &style).map_err(failed)?;
-        Ok::<i32, DrawingError>(size.0 as i32)
-    };
-    let mut shown: String = text.replace(char::is_control, " ");
-    if width(&shown)? > room {
-        while !shown.is_empty() && width(&format!("{shown}…"))? > room {
-            shown.pop();
-        }
-        shown.push('…');
-    }
-    area.draw_text(&shown, &style, at).map_err(failed)?;
-    width(&shown)
+/// Draws at `fine` pixels for each of the picture's.
+#[derive(Clone, Copy)]
+struct Pen {
+    fine: u32,
+    /// Whether a line may be one stroke. In a bitmap the corner of two steep ones would stick out of the plot.
+    joined: bool,
 }
 
-fn draw_panel<DB: DrawingBackend>(area: &Area<DB>, panel: &Panel) -> Result<(), DrawingError> {
-    let (width, _) = area.dim_in_pixel();
-    let width = width as i32;
-    write(area, &panel.title, (16, 6), 17, BLACK, width - 32)?;
-    let values = || {
-        let points = panel.lines.iter().flat_map(|line| &line.points);
-        points.filter_map(|(_, y)| *y)
-    };
-    let last = panel.lines.iter().filter_map(|line| line.points.last());
-    let last = last.map(|(x, _)| *x).fold(0.0, f64::max);
-    let y = Axis::around(values(), panel.scale);
-    let low = y.low();
-    let mut chart = ChartBuilder::on(area)
-        .margin_top(56)
-        .margin_right(24)
-        .margin_left(8)
-        .margin_bottom(4)
-        .x_label_area_size(42)
-        .y_label_area_size(74)
-        .build_cartesian_2d(Axis::until(last), y)
-        .map_err(failed)?;
-    chart
-        .configure_mesh()
-        .x_desc(&panel.x)
-        .y_desc(&panel.y)
-        .label_style((FONT, 14))
-        .axis_desc_style((FONT, 15))
-        .bold_line_style(GRID)
-        .light_line_style(TRANSPARENT)
-        .axis_style(DIM)
-        .draw()
-        .map_err(failed)?;
-    let mut legend = 82;
-    for (line, colour) in panel.lines.iter().zip(COLOURS.iter().cycle()) {
+impl Pen {
+    fn px(self, pixels: i32) -> i32 {
+        pixels * self.fine as i32
+    }
+
+    fn point(self, (x, y): (i32, i32)) -> (i32, i32) {
+        (self.px(x), self.px(y))
+    }
+
+    fn stroke(self, colour: &RGBColor, width: u32) -> ShapeStyle {
+        ShapeStyle::from(colour).stroke_width(width * self.fine)
+    }
+
+    fn draw<DB: DrawingBackend>(
+        self,
+        root: &Area<DB>,
+        picture: &Picture,
+    ) -> Result<(), DrawingError> {
+        static FONTS: Once = Once::new();
+        FONTS.call_once(|| {
+            // A font that cannot be read fails where the first text is drawn.
+            let _ = plotters::style::register_font(FONT, FontStyle::Normal, LABELS);
+        });
+        root.fill(&WHITE).map_err(failed)?;
+        let room = WIDTH as i32 - 32;
+        self.write(root, &picture.title, (16, 12), (22, BLACK), room)?;
+        self.write(root, &picture.subtitle, (16, 42), (15, DIM), room)?;
+        let mut top = HEAD;
+        for row in &picture.rows {
+            let width = WIDTH / row.panels.len().max(1) as u32;
+            for (at, panel) in row.panels.iter().enumerate() {
+                let corner = self.point((at as i32 * width as i32, top as i32));
+                let size = (width * self.fine, row.height * self.fine);
+                self.panel(
+                    &root.clone().shrink(corner, size),
+                    panel,
+                    (width, row.height),
+                )?;
+            }
+            top += row.height;
+        }
+        root.present().map_err(failed)
+    }
+
+    /// Text from its upper left corner, cut off with an ellipsis where it is wider than `room`. Returns its width.
+    fn write<DB: DrawingBackend>(
+        self,
+        area: &Area<DB>,
+        text: &str,
+        at: (i32, i32),
+        (size, colour): (u32, RGBColor),
+        room: i32,
+    ) -> Result<i32, DrawingError> {
+        let style = (FONT, size * self.fine).into_font().color(&colour);
+        let width = |text: &str| {
+            let size = area.estimate_text_size(text, &style).map_err(failed)?;
+            Ok::<i32, DrawingError>((size.0 / self.fine) as i32)
+        };
+        let mut shown: String = text.replace(char::is_control, " ");
+        if width(&shown)? > room {
+            while !shown.is_empty() && width(&format!("{shown}…"))? > room {
+                shown.pop();
+            }
+            shown.push('…');
+        }
+        area.draw_text(&shown, &style, self.point(at))
+            .map_err(failed)?;
+        width(&shown)
+    }
+
+    fn panel<DB: DrawingBackend>(
+        self,
+        area: &Area<DB>,
+        panel: &Panel,
+        (width, height): (u32, u32),
+    ) -> Result<(), DrawingError> {
+        let (width, height) = (width as i32, height as i32);
+        self.write(area, &panel.title, (16, 6), (17, BLACK), width - 32)?;
+        self.legend(area, &panel.lines, width)?;
+        let points = || panel.lines.iter().flat_map(|line| &line.points);
+        let values = || points().filter_map(|(_, y)| *y);
+        let last = points().map(|(x, _)| *x).fold(0.0, f64::max);
+        let y = Axis::around(values(), panel.scale);
+        let low = y.low();
+        let mut chart = ChartBuilder::on(area)
+            .margin_top(self.px(56))
+            .margin_right(self.px(24))
+            .margin_left(self.px(8))
+            .margin_bottom(self.px(4))
+            .x_label_area_size(self.px(42))
+            .y_label_area_size(self.px(74))
+            .build_cartesian_2d(Axis::until(last), y)
+            .map_err(failed)?;
+        chart
+            .configure_mesh()
+            .x_desc(&panel.x)
+            .y_desc(&panel.y)
+            .label_style((FONT, 14 * self.fine))
+            .axis_desc_style((FONT, 15 * self.fine))
+            .set_all_tick_mark_size(self.px(5))
+            .bold_line_style(self.stroke(&GRID, 1))
+            .light_line_style(TRANSPARENT)
+            .axis_style(self.stroke(&DIM, 1))
+            .draw()
+            .map_err(failed)?;
         let shown = |y: f64| y.is_finite() && (panel.scale == Scale::Linear || y >= low);
-        for part in parts(line, shown) {
-            let marked = line.points.len() <= MARKED || part.len() == 1;
-            let dots = part.iter().filter(|_| marked);
-            let dots: Vec<_> = dots
-                .map(|point| Circle::new(*point, 3, colour.filled()))
-                .collect();
-            let stroke = ShapeStyle::from(colour).stroke_width(2);
-            chart
-                .draw_series([PathElement::new(part, stroke)])
+        // The first line matters most and is not to be hidden by others.
+        let lines = panel.lines.iter().zip(COLOURS.iter().cycle());
+        for (line, colour) in lines.collect::<Vec<_>>().into_iter().rev() {
+            let thin = line.points.len() > THIN;
+            let stroke = self.stroke(colour, if thin { 1 } else { 2 });
+            for part in parts(line, shown) {
+                let length = if self.joined { part.len() } else { 2 };
+                let strokes = part.windows(length.max(2));
+                let strokes = strokes.map(|part| PathElement::new(part.to_vec(), stroke));
+                chart.draw_series(strokes).map_err(failed)?;
+                let marked = line.points.len() <= MARKED || part.len() == 1;
+                let dots = part.iter().filter(|_| marked);
+                let dots = dots.map(|point| Circle::new(*point, self.px(3), colour.filled()));
+                chart.draw_series(dots).map_err(failed)?;
+            }
+        }
+        if values().next().is_none() && !panel.without.is_empty() {
+            let middle = (width / 2 - 60, height / 2);
+            self.write(area, &panel.without, middle, (15, DIM), width / 2)?;
+        }
+        Ok(())
+    }
+
+    /// Above the plot, where it hides nothing. One line alone needs none.
+    fn legend<DB: DrawingBackend>(
+        self,
+        area: &Area<DB>,
+        lines: &[Line],
+        width: i32,
+    ) -> Result<(), DrawingError> {
+        let mut left = 82;
+        for (line, colour) in lines.iter().zip(COLOURS.iter().cycle()) {
+            if lines.len() < 2 || left + 60 > width {
+                break;
+            }
+            let mark = vec![self.point((left, 41)), self.point((left + 18, 41))];
+            area.draw(&PathElement::new(mark, self.stroke(colour, 3)))
                 .map_err(failed)?;
-            chart.draw_series(dots).map_err(failed)?;
+            let at = (left + 24, 35);
+            let wide = self.write(area, &line.name, at, (14, BLACK), width - left - 44)?;
+            left += 24 + wide + 18;
         }
-        if panel.lines.len() > 1 && legend + 60 < width {
-            let mark = [(legend, 41), (legend + 18, 41)];
-            let stroke = ShapeStyle::from(colour).stroke_width(3);
-            area.draw(&PathElement::new(mark, stroke)).map_err(failed)?;
-            let room = width - legend - 44;
-            let wide = write(area, &line.name, (legend + 24, 33), 14, BLACK, room)?;
-            legend += 24 + wide + 18;
-        }
+        Ok(())
     }
-    if values().next().is_none() && !panel.without.is_empty() {
-        let (_, height) = area.dim_in_pixel();
-        let middle = (width / 2 - 60, height as i32 / 2);
-        write(area, &panel.without, middle, 15, DIM, width / 2)?;
-    }
-    Ok(())
 }
 
 /// The pieces of a line between values that are not known.
