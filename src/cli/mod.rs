@@ -10,6 +10,7 @@ use std::process::ExitCode;
 mod check;
 mod completions;
 mod defaults;
+mod export;
 pub mod overrides;
 mod plan;
 mod progress;
@@ -32,6 +33,7 @@ enum Command {
     Plan(plan::Args),
     Tables(tables::Args),
     Querylog(querylog::Args),
+    Export(export::Args),
     Drivers(drivers::Args),
     Defaults(defaults::Args),
     Schema(schema::Args),
@@ -47,6 +49,7 @@ pub fn main() -> ExitCode {
         Command::Plan(args) => plan::main(args),
         Command::Tables(args) => tables::main(args),
         Command::Querylog(args) => querylog::main(args),
+        Command::Export(args) => export::main(args),
         Command::Drivers(args) => drivers::main(args),
         Command::Defaults(args) => defaults::main(args),
         Command::Schema(args) => schema::main(args),

@@ -111,11 +111,6 @@ impl RunDirectory {
         self.path.join(HLOG).join(format!("{slug}.hlog"))
     }
 
-    /// Files as Basho Bench writes them, of the run with this slug.
-    pub fn basho(&self, slug: &str) -> PathBuf {
-        self.path.join(BASHO).join(slug)
-    }
-
     /// Where the logs of the servers of the run with this slug belong.
     pub fn server_logs(&self, slug: &str) -> PathBuf {
         self.path.join(SERVER_LOGS).join(slug)

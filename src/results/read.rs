@@ -13,7 +13,7 @@ use std::path::Path;
 
 pub use crate::measure::latency::{PERCENTILES, percentile_ns};
 pub use crate::measure::record::{Latencies, Status};
-pub use crate::plan::{Axis, ConditionPlan, Plan, RepeatRule, Shape, TablePlan};
+pub use crate::plan::{Axis, ConditionPlan, PhasePlan, Plan, RepeatRule, Shape, TablePlan};
 
 /// A run directory, read.
 #[derive(Debug)]

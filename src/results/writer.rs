@@ -8,7 +8,6 @@
 //! file until their phase has ended. `finish` syncs all other files before it appends to runs.csv, so a kill at any moment
 //! leaves at most rows of a run that runs.csv does not know, and those are cut off by the next `begin` or `resume`.
 
-use super::basho::BashoFiles;
 use super::columns::{self, OperationFacts, RunCells, WindowFacts};
 use super::csv_file::CsvFile;
 use super::hlog::HistogramLog;
@@ -134,13 +133,10 @@ impl<'p> ResultsWriter<'p> {
         let id = layout::run_id(self.plan, run);
         let slug = layout::slug(&id);
         let histograms = HistogramLog::create(&self.directory.hlog(&slug))?;
-        let wanted = self.plan.outputs.basho_bench;
-        let basho = wanted.then(|| BashoFiles::new(self.directory.basho(&slug)));
         Ok(RunWriter {
             cells: columns::run_cells(self.plan, run, &id),
             id,
             slug,
-            basho,
             histograms,
             phases: Vec::new(),
             probes: Vec::new(),
@@ -213,8 +209,6 @@ pub struct RunWriter<'w, 'p> {
     slug: String,
     cells: RunCells,
     histograms: HistogramLog,
-    /// Where `[outputs]` asks for them.
-    basho: Option<BashoFiles>,
     /// Rows of operations.csv and errors.csv: a handful per phase.
     phases: Vec<PhaseRows>,
     /// Rows of probes.csv.
@@ -285,9 +279,6 @@ impl RunWriter<'_, '_> {
             };
             let row = columns::window_row(&self.cells, &facts);
             self.results.windows.append(&row)?;
-        }
-        if let Some(basho) = &mut self.basho {
-            basho.window(phase, window)?;
         }
         self.histograms.spool(phase, window)
     }
