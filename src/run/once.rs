@@ -185,7 +185,7 @@ impl<'a> Once<'a, '_, '_> {
             context.has_dataset(name, snapshot.artifacts());
         }
         let result = self.measured(entry, spec, &directory, &mut context);
-        super::fleet::remove(&directory);
+        self.fleet.release_store(self.shape, &directory);
         result
     }
 

@@ -1,6 +1,8 @@
 //! Whole campaigns: the real program on real servers and stores, interrupted, killed, starved of disk, refused, and what
 //! stands in its run directory afterwards. Known latencies are in `known_truth`.
 
+mod around;
+mod datasets;
 #[path = "../support/guarded.rs"]
 mod guarded;
 mod interrupted;

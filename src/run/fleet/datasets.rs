@@ -1,6 +1,6 @@
 //! The fleet's side of datasets: which server is restored from which, what holds one in place, and how one is let go.
 
-use super::{Fleet, NotUp, Station, stop};
+use super::{Fleet, NotUp, Station, remove, stop};
 use crate::plan::{Restore, Shape};
 use crate::run::snapshot::{Snapshot, copy_tree};
 use std::path::{Path, PathBuf};
@@ -23,14 +23,26 @@ impl Fleet {
         Some((&dataset.name, snapshot))
     }
 
-    /// The directory of an embedded store: fresh, or a copy of the dataset's.
+    /// The directory of an embedded store: fresh, or a copy of the dataset's, or the dataset itself where it is used in place.
     pub fn store(&mut self, shape: &Shape, interrupted: &AtomicBool) -> Result<PathBuf, NotUp> {
-        let directory = self.directory("store")?;
         let loaded = self.dataset_of(shape).map(|(_, snapshot)| snapshot.store());
-        if let Some(loaded) = loaded.filter(|loaded| loaded.exists()) {
-            copy_tree(&loaded, &directory, interrupted).map_err(uncopied)?;
+        let Some(loaded) = loaded.filter(|loaded| loaded.exists()) else {
+            return Ok(self.directory("store")?);
+        };
+        if in_place(shape) {
+            return Ok(loaded);
         }
+        let directory = self.directory("store")?;
+        copy_tree(&loaded, &directory, interrupted).map_err(uncopied)?;
         Ok(directory)
+    }
+
+    /// The run is over: its embedded store goes, unless later runs use it in place.
+    pub fn release_store(&self, shape: &Shape, directory: &Path) {
+        let dataset = self.dataset_of(shape).map(|(_, snapshot)| snapshot.store());
+        if dataset.is_none_or(|dataset| dataset != directory) {
+            remove(directory);
+        }
     }
 
     /// Servers of this shape hold its dataset where they are from now on.
@@ -62,6 +74,11 @@ impl Fleet {
             self.discard(&plan.name);
         }
     }
+}
+
+fn in_place(shape: &Shape) -> bool {
+    let dataset = shape.dataset.as_ref();
+    dataset.is_some_and(|dataset| dataset.restore == Restore::InPlace)
 }
 
 /// Fills a place with a server's directory as the dataset left it.
