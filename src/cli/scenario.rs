@@ -103,9 +103,14 @@ fn one(args: &Args, planned: &Planned, interrupted: &Arc<AtomicBool>) -> Exit {
 
 /// Err: it could not run, as a sentence.
 fn campaign(args: &Args, planned: &Planned, interrupted: &Arc<AtomicBool>) -> Result<Exit, String> {
-    let plan = &planned.made.plan;
+    let (plan, stand_ins) = run::with_stand_ins(&planned.made.plan);
+    let plan = &plan;
     check_machine(args, plan)?;
-    let (mut results, done) = open_results(args, planned)?;
+    let (mut results, done) = open_results(args, planned, plan)?;
+    for note in stand_ins {
+        super::tell(&format!("note: {note}"));
+        results.manifest().note(note);
+    }
     let directory = results.directory().path().to_owned();
     let mut progress = Progress::new();
     let summary = run::campaign(
@@ -181,9 +186,9 @@ fn available() -> (u64, u64) {
 
 fn open_results<'p>(
     args: &Args,
-    planned: &'p Planned,
+    planned: &Planned,
+    plan: &'p Plan,
 ) -> Result<(ResultsWriter<'p>, HashSet<usize>), String> {
-    let plan = &planned.made.plan;
     let now = Timestamp::now();
     let sentence = |fault: crate::results::ResultsError| fault.to_string();
     if let Some(path) = &args.resume {

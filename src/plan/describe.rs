@@ -141,6 +141,17 @@ fn targets(plan: &Plan) -> String {
                 &format!("starts {}: {}", server.name, command(server)),
             ));
         }
+        let stand_in = shape.stand_in.map(|number| &plan.shapes[number as usize]);
+        for server in stand_in.iter().flat_map(|shape| &shape.servers) {
+            text.push_str(&line(
+                "",
+                &format!(
+                    "or, where that is not installed, {}: {}",
+                    server.name,
+                    command(server)
+                ),
+            ));
+        }
     }
     text
 }

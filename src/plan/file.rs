@@ -62,6 +62,9 @@ pub struct ShapeFile {
     pub left_out: Vec<String>,
     pub vars: u32,
     pub estimate: Estimate,
+    /// The shape that runs instead where a program of the servers is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stand_in: Option<u32>,
 }
 
 /// Numbers what is shared; the same allocation gets the same number.
@@ -107,6 +110,7 @@ impl From<Plan> for PlanFile {
             left_out: shape.left_out.clone(),
             vars: vars.of(&shape.vars),
             estimate: shape.estimate,
+            stand_in: shape.stand_in,
         });
         let shapes = shapes.collect();
         PlanFile {
@@ -154,6 +158,7 @@ impl TryFrom<PlanFile> for Plan {
                 left_out: shape.left_out.clone(),
                 vars: part(&file.vars, shape.vars)?,
                 estimate: shape.estimate,
+                stand_in: shape.stand_in,
             })
         });
         let shapes: Vec<Shape> = shapes.collect::<Result<_, String>>()?;

@@ -104,6 +104,8 @@ pub struct Shape {
     /// Vars as tables may read them.
     pub vars: Arc<BTreeMap<String, serde_json::Value>>,
     pub estimate: Estimate,
+    /// Index into `Plan::shapes`: what runs instead where a program of `servers` is missing.
+    pub stand_in: Option<u32>,
 }
 
 /// What a run will need, as far as the plan can know.

@@ -10,7 +10,7 @@ use super::scope::{At, Mask, Scope, Stage};
 use super::section::Section;
 use super::server::{self, ResolvedServer};
 use super::target::{self, ResolvedTarget};
-use super::{DatasetPlan, Shape, input, suit};
+use super::{DatasetPlan, Shape, TargetPlan, input, suit};
 use crate::diag::{Diagnostic, Span, did_you_mean};
 use crate::driver::spec::DriverSpec;
 use crate::scenario::tree::{Node, Table};
@@ -115,6 +115,54 @@ impl<'r> Resolver<'r> {
     /// The number of the shape of a run; None where there is a fault, which is reported.
     pub fn shape(&mut self, scope: &mut Scope<'_>, at: At<'_>) -> Option<u32> {
         let target = self.target_of(scope, at)?;
+        let number = self.shape_of(scope, target, None, at)?;
+        let resolved = self.parts[number as usize].target.clone();
+        if let Some((name, span)) = &resolved.stand_in {
+            let other = self.stand_in_of(scope, target, name, *span, at)?;
+            let stand_in = self.shape_of(scope, other, Some(target), at)?;
+            self.shapes[number as usize].stand_in = Some(stand_in);
+        }
+        Some(number)
+    }
+
+    /// Position of the target that stands in for another.
+    fn stand_in_of(
+        &self,
+        scope: &mut Scope<'_>,
+        target: usize,
+        name: &str,
+        span: Span,
+        at: At<'_>,
+    ) -> Option<usize> {
+        let found = self.targets.iter().position(|known| known.name == name);
+        let (message, help) = match found {
+            Some(other) if other != target => return found,
+            Some(_) => (
+                format!("`{name}` cannot stand in for itself"),
+                "name another target, or leave `stand_in` out".to_owned(),
+            ),
+            None => {
+                let known = self.targets.iter().map(|target| target.name.as_str());
+                let help = match did_you_mean(name, known) {
+                    Some(meant) => format!("did you mean `{meant}`?"),
+                    None => format!("add `[targets.{name}]` with its `driver`"),
+                };
+                (format!("there is no target `{name}`"), help)
+            }
+        };
+        let fault = Diagnostic::error("unknown-target", span, message).help(help);
+        scope.report_here(fault, at);
+        None
+    }
+
+    /// The shape of a run on this target, under the name of the one whose place it takes.
+    fn shape_of(
+        &mut self,
+        scope: &mut Scope<'_>,
+        target: usize,
+        in_place_of: Option<usize>,
+        at: At<'_>,
+    ) -> Option<u32> {
         let resolved = self.resolve_target(scope, target, at);
         let phases = self.resolve_phases(scope, at);
         let probes = self.resolve_probes(scope, at);
@@ -127,7 +175,8 @@ impl<'r> Resolver<'r> {
         let (servers, phases, probes) = (servers?, phases?, probes?);
         let (vars_number, vars) = vars?;
         let dataset = dataset.flatten()?;
-        let mut key = vec![target as u32, target_number, vars_number];
+        let under = in_place_of.unwrap_or(target) as u32;
+        let mut key = vec![target as u32, under, target_number, vars_number];
         key.extend(
             servers
                 .iter()
@@ -166,8 +215,11 @@ impl<'r> Resolver<'r> {
         };
         let number = fits.then_some(self.shapes.len() as u32);
         if fits {
-            self.shapes
-                .push(shape(&resolved, &servers, &phases, dataset, &probes, &vars));
+            let mut shape = shape(&resolved, &servers, &phases, dataset, &probes, &vars);
+            if let Some(place) = in_place_of {
+                shape.target = Arc::new(standing_in(&resolved.plan, &self.targets[place].name));
+            }
+            self.shapes.push(shape);
             let phases = phases.into_iter().map(|(_, phase)| phase).collect();
             self.parts.push(Parts {
                 target: resolved,
@@ -459,6 +511,19 @@ fn vars_of_tables(scope: &mut Scope<'_>, root: &Table) -> Section<Vars> {
     Section::new(scope, node, Stage::Plan, mask)
 }
 
+/// A target under the name of the one whose place it takes.
+fn standing_in(target: &TargetPlan, name: &str) -> TargetPlan {
+    let stand_in_for = match target.stand_in_for.as_str() {
+        "" => name.to_owned(),
+        said => said.to_owned(),
+    };
+    TargetPlan {
+        name: name.to_owned(),
+        stand_in_for,
+        ..target.clone()
+    }
+}
+
 fn shape(
     target: &ResolvedTarget,
     servers: &[(usize, u32, Rc<ResolvedServer>)],
@@ -499,5 +564,6 @@ fn shape(
         probes: read_probes,
         left_out,
         vars: vars.clone(),
+        stand_in: None,
     }
 }

@@ -17,6 +17,8 @@ pub struct ResolvedTarget {
     pub driver: &'static DriverSpec,
     pub servers: Vec<(String, Span)>,
     pub dataset: Option<(String, Span)>,
+    /// The target that takes its place where it cannot run.
+    pub stand_in: Option<(String, Span)>,
     /// Servers that any of its strings asks for.
     pub asked: Vec<(Span, String)>,
     /// Servers that its endpoints ask for.
@@ -83,6 +85,9 @@ pub fn extract(
         dataset: reader
             .text("dataset")
             .map(|name| (name.to_owned(), reader.span_of("dataset"))),
+        stand_in: reader
+            .text("stand_in")
+            .map(|name| (name.to_owned(), reader.span_of("stand_in"))),
         asked,
         named_by_endpoints,
         doubles: doubles(&reader),

@@ -119,6 +119,7 @@ pub fn plan_of(axes: &[(&str, &[Value])], repeats: u32) -> Plan {
             left_out: vec!["extra".into()],
             vars: Arc::new(BTreeMap::from([("value_size".to_owned(), json!(10))])),
             estimate: Estimate::default(),
+            stand_in: None,
         })
         .collect();
     Plan {

@@ -37,10 +37,51 @@ pub struct Summary {
     pub fault: Option<String>,
 }
 
+/// The plan as this machine can run it: where a program of a target's servers is missing and its stand-in has all of its
+/// own, the stand-in's runs; a sentence for each such target.
+pub fn with_stand_ins(plan: &Plan) -> (Plan, Vec<String>) {
+    let missing = |number: u32| specs::missing_program(&plan.shapes[number as usize].servers);
+    let mut taken: BTreeMap<u32, u32> = BTreeMap::new();
+    let mut notes = Vec::new();
+    for (number, shape) in plan.shapes.iter().enumerate() {
+        let Some(stand_in) = shape.stand_in else {
+            continue;
+        };
+        let Some(program) = missing(number as u32) else {
+            continue;
+        };
+        if missing(stand_in).is_some() {
+            continue;
+        }
+        taken.insert(number as u32, stand_in);
+        let names: Vec<&str> = plan.shapes[stand_in as usize]
+            .servers
+            .iter()
+            .map(|server| server.name.as_str())
+            .collect();
+        let note = format!(
+            "target `{}` is a stand-in ({}): `{}` is not installed",
+            shape.target.name,
+            names.join(", "),
+            program.program
+        );
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    let mut plan = plan.clone();
+    for run in &mut plan.runs {
+        run.shape = taken.get(&run.shape).copied().unwrap_or(run.shape);
+    }
+    (plan, notes)
+}
+
 /// Targets that cannot run here: name -> why, with the hint how to get what is missing.
 pub fn unavailable(plan: &Plan) -> BTreeMap<String, String> {
     let mut missing = BTreeMap::new();
-    for shape in &plan.shapes {
+    let used: HashSet<u32> = plan.runs.iter().map(|run| run.shape).collect();
+    for number in used {
+        let shape = &plan.shapes[number as usize];
         if let Some(program) = specs::missing_program(&shape.servers) {
             missing
                 .entry(shape.target.name.clone())

@@ -311,3 +311,68 @@ fn a_run_that_is_longer_than_its_timeout_fails() {
     assert!(reason.contains("timeout"), "{reason}");
     place.assert_nothing_left();
 }
+
+/// The real program is nowhere, so its stand-in runs, under the same name and marked; where both are nowhere the run is
+/// skipped for want of the real one.
+#[test]
+fn a_stand_in_takes_the_place_of_a_program_that_is_missing() {
+    let scenario = |stand_in: &str| {
+        format!(
+            "schema = 1\nname = \"stand-in\"\n[sweep]\ntarget = [\"real\", \"plain\"]\n{}
+[servers.nowhere]
+command = [\"no-such-program\"]
+install = \"buy it\"
+[servers.nowhere_either]
+command = [\"no-such-stand-in\"]
+[targets.real]
+driver = \"sqlite\"
+servers = [\"nowhere\"]
+stand_in = \"{stand_in}\"
+[targets.lacking]
+driver = \"redb\"
+servers = [\"nowhere_either\"]
+[targets.embedded]
+driver = \"redb\"
+[targets.plain]
+driver = \"redb\"
+[[tables]]
+name = \"sets\"
+rows = [\"target\"]
+values = {{ succeeded = \"{{{{ set.succeeded }}}}\" }}
+{}",
+            texts::DATA,
+            texts::SET
+        )
+    };
+    let place = Place::with(&scenario("embedded"));
+    place.run(&["plan", "s.toml"]).expect(0);
+    place
+        .scenario(&[])
+        .expect(0)
+        .says("target `real` is a stand-in");
+    let facts: Vec<_> = place
+        .rows("operations.csv")
+        .iter()
+        .map(|row| [&row["target"], &row["driver"], &row["stand_in_for"]].map(String::clone))
+        .collect();
+    assert_eq!(facts, [["real", "redb", "real"], ["plain", "redb", ""]]);
+    let table = place.text("tables/sets.csv");
+    assert!(table.contains("real,200,real"), "{table}");
+    assert!(
+        place
+            .text("manifest.json")
+            .contains("`no-such-program` is not installed")
+    );
+    // Resumed it is the same plan.
+    place
+        .run(&["scenario", "s.toml", "--resume", "out"])
+        .expect(0)
+        .says("are done already");
+    let place = Place::with(&scenario("lacking"));
+    place.scenario(&[]).expect(0);
+    assert!(
+        place
+            .reason()
+            .contains("`no-such-program` is not installed")
+    );
+}

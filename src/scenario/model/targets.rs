@@ -28,6 +28,11 @@ pub const TARGET: &[Row] = &[
         "What it stands for, where the real one cannot be had; shown in every table. Empty: none.",
     ),
     Row::new(
+        "stand_in",
+        Kind::Text,
+        "Another of `[targets]` that takes its place, under its name and marked, where a program of its servers is missing.",
+    ),
+    Row::new(
         "copies",
         Kind::Integer { min: 1, max: 1000 },
         "Copies that the store keeps of everything, for the estimate.",
