@@ -42,7 +42,9 @@ fn ferret() -> Option<TestServer> {
     let program = program.to_str().expect("a path in UTF-8");
     TestServer::start(program, Ready::Port, |port, directory| {
         let data = directory.display().to_string();
-        vec![format!("127.0.0.1:{port}"), data]
+        // Tests write at the same time, and SQLite lets nobody queue: ten seconds may not be enough.
+        let patient = "_pragma=busy_timeout(60000)".to_owned();
+        vec![format!("127.0.0.1:{port}"), data, patient]
     })
 }
 

@@ -1,5 +1,6 @@
 // FerretDB 1.x with its SQLite backend: MongoDB's protocol, without telemetry and without a state file.
-// usage: ferretdb-server ADDRESS DIRECTORY
+// usage: ferretdb-server ADDRESS DIRECTORY [PARAMETERS]
+// PARAMETERS go to SQLite: "_pragma=busy_timeout(60000)" waits a minute for other writers, not ten seconds.
 // Once it listens, its URI is the only line on the standard output; SIGTERM and SIGINT end it.
 package main
 
@@ -16,14 +17,18 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 3 {
-		fail(fmt.Errorf("usage: ferretdb-server ADDRESS DIRECTORY"))
+	if len(os.Args) != 3 && len(os.Args) != 4 {
+		fail(fmt.Errorf("usage: ferretdb-server ADDRESS DIRECTORY [PARAMETERS]"))
+	}
+	url := "file:" + os.Args[2] + "/"
+	if len(os.Args) == 4 {
+		url += "?" + os.Args[3]
 	}
 	server, err := ferretdb.New(&ferretdb.Config{
 		Listener:  ferretdb.ListenerConfig{TCP: os.Args[1]},
 		Logger:    slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Handler:   "sqlite",
-		SQLiteURL: "file:" + os.Args[2] + "/",
+		SQLiteURL: url,
 	})
 	if err != nil {
 		fail(err)
