@@ -200,6 +200,46 @@ fn bodies_of_every_framing_are_read_to_their_end() {
     }
 }
 
+/// A page of errors, half a body, half a head, nothing at all, something that is no HTTP: none is a success, each says
+/// what came, and the next request has a connection that works.
+#[test]
+fn a_broken_answer_is_a_failure_that_says_what_came() {
+    let wrong: [(&[u8], ErrorClass); 6] = [
+        (
+            b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 5\r\n\r\nsorry",
+            ErrorClass::Server,
+        ),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfour",
+            ErrorClass::Reset,
+        ),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\nso",
+            ErrorClass::Reset,
+        ),
+        (b"HTTP/1.1 200 OK\r\nContent-Le", ErrorClass::Reset),
+        (b"", ErrorClass::Reset),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", ErrorClass::Protocol),
+    ];
+    for (answer, class) in wrong {
+        let server = ScriptedServer::start(Framing::Http, move |number, _| match number {
+            0 => vec![Step::send(answer), Step::Close],
+            _ => vec![Step::send(
+                b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood",
+            )],
+        })
+        .expect("a server");
+        let endpoint = format!("http://127.0.0.1:{}", server.port());
+        let client = open(endpoint, json!({}), json!({ "path": "/" }));
+        let shown = answer.escape_ascii();
+        let failure = fails(&client);
+        assert_eq!(failure.class, class, "{shown}: {failure}");
+        let mut session = client.session();
+        let again = client.execute(&mut session, &page()).0;
+        assert_eq!(again, Outcome::Found, "{shown}");
+    }
+}
+
 #[test]
 fn redirects_are_followed_only_as_often_as_said() {
     let Some(server) = nginx("") else { return };
