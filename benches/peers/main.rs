@@ -1,15 +1,23 @@
-//! dbbench against the tools of the trade, in one run: redis-benchmark, memcaslap, and a bare epoll loop.
+//! dbbench against the tools of the trade, in one run: redis-benchmark, memcaslap, a bare epoll loop, wrk, ab, sysbench,
+//! mysqlslap, pgbench.
 //!
-//! `cargo bench --bench peers` (a filter as argument: `redis`, `memcached`, `mongodb`). The server has one core, each client another,
+//! `cargo bench --bench peers` (a filter as argument: `redis`, `memcached`, `mongodb`, `http`, `mysql`, `replay`,
+//! `postgres`, `querylog`). The server has one core, each client another,
 //! the order alternates, medians of the rounds; only ratios mean anything on a shared machine. "server busy" is the share of
 //! its core that the server used while dbbench drove it: where it is near 1, the server limits both, and the client's CPU
 //! per operation decides.
 
-#[path = "bare/mod.rs"]
+#[path = "../bare/mod.rs"]
 mod bare;
-#[path = "common/mod.rs"]
+#[path = "../common/mod.rs"]
 #[allow(dead_code, reason = "shared with the engine's bench")]
 mod common;
+mod logs;
+mod scenario;
+mod sql;
+#[path = "../../tests/support/mod.rs"]
+mod support;
+mod web;
 
 use common::{Median, client_on, drive, kvs_phase, open};
 use dbbench::engine::entry::{DriverEntry, OpenDriver};
@@ -84,6 +92,29 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The share of the server's core that was in use meanwhile, by whomever.
+fn busy_while<T>(work: impl FnOnce() -> T) -> (T, f64) {
+    let before = core_ticks();
+    let done = work();
+    let after = core_ticks();
+    (done, (after.0 - before.0) / (after.1 - before.1).max(1.0))
+}
+
+/// (busy, all) ticks of the server's core since the start.
+fn core_ticks() -> (f64, f64) {
+    let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    let name = format!("cpu{SERVER_CPU} ");
+    let line = text.lines().find_map(|line| line.strip_prefix(&name));
+    let fields: Vec<f64> = line
+        .unwrap_or_default()
+        .split_whitespace()
+        .filter_map(|field| field.parse().ok())
+        .collect();
+    let all: f64 = fields.iter().take(8).sum();
+    let idle: f64 = fields.iter().skip(3).take(2).sum();
+    (all - idle, all)
 }
 
 /// Runs a peer on the client's core; its output and the CPU seconds it took.
@@ -464,5 +495,20 @@ fn main() {
     }
     if wanted("mongodb") {
         mongodb();
+    }
+    if wanted("http") {
+        web::http();
+    }
+    if wanted("mysql") {
+        sql::mysql();
+    }
+    if wanted("replay") {
+        sql::replay();
+    }
+    if wanted("postgres") {
+        sql::postgres();
+    }
+    if wanted("querylog") {
+        logs::querylog();
     }
 }
