@@ -29,6 +29,9 @@ needed=(
   ip=iproute2
   javac=openjdk-17-jdk-headless
   mvn=maven
+  # The benches' peers.
+  wrk=wrk
+  sysbench=sysbench
 )
 policy=/usr/sbin/policy-rc.d
 # Debian leaves the directories of servers off a plain user's PATH.
