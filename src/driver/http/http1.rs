@@ -27,6 +27,8 @@ pub struct Http1 {
     line_end: Vec<u8>,
     connection: Option<Connection>,
     peer: Option<SocketAddr>,
+    /// The input buffer of the connection before, for the next one.
+    buffer: Vec<u8>,
     /// Scratch, reused.
     request: Vec<u8>,
     scratch: Vec<u8>,
@@ -54,6 +56,7 @@ impl Http1 {
             line_end: format!(" {version}\r\nHost: {host}\r\n").into_bytes(),
             endpoint: endpoint.clone(),
             settings,
+            buffer: Vec::new(),
             request: Vec::new(),
             scratch: Vec::new(),
             path: Vec::new(),
@@ -126,7 +129,8 @@ impl Http1 {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
             None => {
-                let connection = self.settings.connect(&self.endpoint).await?;
+                let mut connection = self.settings.connect(&self.endpoint).await?;
+                connection.reuse(std::mem::take(&mut self.buffer));
                 reply.connect_time += started.elapsed();
                 self.peer = connection.peer();
                 connection
@@ -244,7 +248,8 @@ impl Http1 {
             // Whatever comes instead of the end, the connection is not used again.
             let _ = tokio::time::timeout(FAREWELL, connection.receive()).await;
         }
-        self.connection = None;
+        let ended = self.connection.take();
+        self.buffer = ended.map(Connection::into_buffer).unwrap_or_default();
     }
 
     /// The path of a redirection to the same server.
