@@ -138,11 +138,18 @@ fn targets(plan: &Plan) -> String {
         for server in &shape.servers {
             text.push_str(&line(
                 "",
-                &format!("starts {}: {}", server.name, command(server)),
+                &format!("starts {}: {}", named(server), command(server)),
             ));
         }
     }
     text
+}
+
+fn named(server: &ServerPlan) -> String {
+    match server.instances {
+        1 => server.name.clone(),
+        instances => format!("{instances} instances of {}", server.name),
+    }
 }
 
 fn command(server: &ServerPlan) -> String {

@@ -163,6 +163,9 @@ pub struct OperationPlan {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ServerPlan {
     pub name: String,
+    /// How many of it run; counted from 1.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub instances: u32,
     pub command: Vec<Text>,
     pub files: Vec<FilePlan>,
     pub setup: Vec<Vec<Text>>,
@@ -188,6 +191,14 @@ pub struct ServerPlan {
     pub install: String,
     /// Limits of `setup` and `after_ready`.
     pub setup_timeout_ns: u64,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(number: &u32) -> bool {
+    *number == 1
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

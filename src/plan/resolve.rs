@@ -381,6 +381,7 @@ impl<'r> Resolver<'r> {
                 .position(|server| server.name == *name)?;
             let driver_is_ready = target.named_by_endpoints.contains(name);
             let section = &mut self.servers[position].section;
+            scope.current_server = Some(name.clone());
             let server = section.get(
                 scope,
                 at,
@@ -393,6 +394,7 @@ impl<'r> Resolver<'r> {
                     )
                 },
             );
+            scope.current_server = None;
             match (server, &mut all) {
                 (Some((number, server)), Some(list)) => list.push((position, number, server)),
                 (Some(_), None) => {}

@@ -52,6 +52,7 @@ pub fn extract(
     let stop = reader.table("stop");
     let plan = ServerPlan {
         name: name.to_owned(),
+        instances: reader.count("instances").unwrap_or(1) as u32,
         command,
         files: files(ex, &reader)?,
         setup: commands(ex, &reader, "setup"),

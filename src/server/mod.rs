@@ -26,7 +26,7 @@ mod tree;
 
 pub use client::{CommandSpec, Guard};
 pub use fault::{CommandFault, ExitFault, GuardFault, StartFault};
-pub use managed::{Running, StopReport};
+pub use managed::{DriverReady, Running, StopReport};
 pub use ports::{PortFault, PortLease};
 pub use private::PrivateRoot;
 pub use sampler::Sampler;

@@ -1,9 +1,9 @@
 //! The fleet's side of datasets: which server is restored from which, what holds one in place, and how one is let go.
 
-use super::{Fleet, NotUp, Station, stop};
+use super::{Fleet, NotUp, Station};
 use crate::plan::{Restore, Shape};
 use crate::run::snapshot::{Snapshot, copy_tree};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 impl Fleet {
@@ -47,10 +47,9 @@ impl Fleet {
     pub fn stop_all(&mut self, shape: &Shape) {
         for name in self.in_stop_order() {
             if shape.servers.iter().any(|plan| plan.name == name)
-                && let Some(station) = self.stations.get_mut(&name)
-                && let Some(running) = station.running.take()
+                && let Some(station) = self.stations.get(&name)
             {
-                stop(running);
+                station.stop();
             }
         }
     }
@@ -64,13 +63,17 @@ impl Fleet {
     }
 }
 
-/// Fills a place with a server's directory as the dataset left it.
+/// Fills a place with a server's directories as the dataset left them.
 pub(super) fn restore(
-    from: &Path,
+    snapshot: &Snapshot,
     station: &Station,
     interrupted: &AtomicBool,
 ) -> Result<(), NotUp> {
-    copy_tree(from, &station.place.directory, interrupted).map_err(uncopied)
+    for (instance, directory) in (1..).zip(&station.place.directories) {
+        let from = snapshot.server(&station.plan.name, instance);
+        copy_tree(&from, directory, interrupted).map_err(uncopied)?;
+    }
+    Ok(())
 }
 
 fn uncopied(error: std::io::Error) -> NotUp {

@@ -3,6 +3,9 @@
 use super::{DURATION, TEXTS};
 use crate::rows::{Kind, NameKind, Row};
 
+/// Instance i has the address 127.0.0.i; the last address of the network is for broadcasts.
+pub const MOST_INSTANCES: i64 = 254;
+
 pub const SERVER: &[Row] = &[
     Row::new("command", TEXTS, "Program and arguments; no shell.").required(),
     Row::new(
@@ -16,7 +19,7 @@ pub const SERVER: &[Row] = &[
     Row::new(
         "setup",
         Kind::List(&TEXTS),
-        "Commands run once per fresh directory, before the first start.",
+        "Commands run once per fresh directory of each instance, before the first start.",
     ),
     Row::new(
         "setup_timeout",
@@ -26,7 +29,7 @@ pub const SERVER: &[Row] = &[
     Row::new(
         "after_ready",
         Kind::OneOf(&[Kind::Table(COMMAND), Kind::Table(STATEMENTS)]),
-        "Run once the server is ready, after a start that followed a `setup`: `{ command = [...] }` or `{ driver, endpoint, statements }`.",
+        "Run once the server is ready, all of its instances, after a start that followed a `setup`: `{ command = [...] }` or `{ driver, endpoint, statements }`.",
     ),
     Row::new(
         "env",
@@ -61,6 +64,14 @@ pub const SERVER: &[Row] = &[
             ),
         ]),
         "Names of free ports to reserve, or a table of names and fixed ports: `{ main = 11211 }`.",
+    ),
+    Row::new(
+        "instances",
+        Kind::Integer {
+            min: 1,
+            max: MOST_INSTANCES,
+        },
+        "How many of it run, counted from 1: each with a directory and an address of its own (`dir('NAME', i)`, `address('NAME', i)`), the same ports on all. Its own strings may read `instance`.",
     ),
     Row::new(
         "after",
