@@ -240,6 +240,9 @@ fn length(phase: &PhasePlan, group: &GroupPlan) -> String {
     if phase.warmup_ns > 0 {
         text.push_str(&format!(", after {} of warm-up", duration(phase.warmup_ns)));
     }
+    for fault in &phase.faults {
+        text.push_str(&format!(", {} at {}", fault.text(), duration(fault.at_ns)));
+    }
     text
 }
 

@@ -285,6 +285,61 @@ pub struct PhasePlan {
     /// Servers that are started again before the phase, on their data.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub restart_servers: Vec<String>,
+    /// In the order of their time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<FaultPlan>,
+}
+
+/// What is done to an instance of a server while a phase is measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FaultPlan {
+    /// After the start of the measured time.
+    pub at_ns: u64,
+    pub server: String,
+    /// None = the only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance: Option<u32>,
+    pub action: FaultAction,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum FaultAction {
+    /// KILL to it and all its descendants.
+    Kill,
+    /// Frozen, until it is told to go on or the run ends.
+    Stop,
+    Continue,
+    /// Stopped as it asks to be, where it runs, and started again on its data.
+    Restart,
+}
+
+impl FaultAction {
+    pub fn parse(name: &str) -> Option<FaultAction> {
+        use FaultAction::{Continue, Kill, Restart, Stop};
+        let all = [Kill, Stop, Continue, Restart];
+        all.into_iter().find(|action| action.name() == name)
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            FaultAction::Kill => "kill",
+            FaultAction::Stop => "stop",
+            FaultAction::Continue => "continue",
+            FaultAction::Restart => "restart",
+        }
+    }
+}
+
+impl FaultPlan {
+    /// `kill redis/2`.
+    pub fn text(&self) -> String {
+        let (action, server) = (self.action.name(), &self.server);
+        match self.instance {
+            Some(instance) => format!("{action} {server}/{instance}"),
+            None => format!("{action} {server}"),
+        }
+    }
 }
 
 /// `[datasets.NAME]` as the runs of one target use it.

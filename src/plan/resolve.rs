@@ -10,7 +10,7 @@ use super::scope::{At, Mask, Scope, Stage};
 use super::section::Section;
 use super::server::{self, ResolvedServer};
 use super::target::{self, ResolvedTarget};
-use super::{DatasetPlan, Shape, input, suit};
+use super::{DatasetPlan, Shape, injection, input, suit};
 use crate::diag::{Diagnostic, Span, did_you_mean};
 use crate::driver::spec::DriverSpec;
 use crate::scenario::tree::{Node, Table};
@@ -152,6 +152,12 @@ impl<'r> Resolver<'r> {
         }
         let mut fits = self.check_phases(scope, target, target_number, &resolved, &phases, at);
         let mask = self.target_mask(target);
+        for (_, phase) in &phases {
+            if let Some(plan) = &phase.plan {
+                let mask = self.target_mask(target);
+                fits &= injection::check(scope, plan, &phase.faults, &servers, mask, at);
+            }
+        }
         for (_, probe) in &probes {
             fits &= probe::check(scope, &resolved, &servers, &phases, probe, mask, at);
         }

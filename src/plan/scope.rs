@@ -458,7 +458,9 @@ impl<'s> Scope<'s> {
         };
         // What is out of its range is reported where the server's section is read.
         let number = u32::try_from(known?).ok()?;
-        (1..=MOST_INSTANCES).contains(&i64::from(number)).then_some(number)
+        (1..=MOST_INSTANCES)
+            .contains(&i64::from(number))
+            .then_some(number)
     }
 
     /// Evaluates a section that is the same for all runs.

@@ -9,9 +9,7 @@ use crate::driver::spec::{Endpoint, Options, Store, Transport};
 use crate::engine::entry::{DriverEntry, OpenDriver};
 use crate::op::Failure;
 use crate::plan::{AfterReady, Restart, ServerPlan, Shape};
-use crate::server::{
-    CommandSpec, Guard, PortLease, PrivateRoot, Sampler, ServerSpec, StartFault,
-};
+use crate::server::{CommandSpec, Guard, PortLease, PrivateRoot, Sampler, ServerSpec, StartFault};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,7 +17,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 mod datasets;
+mod faults;
 mod nodes;
+
+pub use faults::Injection;
 
 use nodes::Node;
 
@@ -69,7 +70,10 @@ impl Station {
     }
 
     fn remove_directories(&self) {
-        self.place.directories.iter().for_each(|directory| remove(directory));
+        self.place
+            .directories
+            .iter()
+            .for_each(|directory| remove(directory));
     }
 }
 
@@ -442,6 +446,19 @@ impl Fleet {
         let stations = shape.servers.iter();
         let mut stations = stations.filter_map(|plan| self.stations.get(&plan.name));
         stations.find_map(Station::fault)
+    }
+}
+
+impl Fleet {
+    /// What the faults of earlier phases have left of these servers: `redis/2 was killed by a fault`; may be empty.
+    pub fn suffering(&self, shape: &Shape) -> String {
+        let stations = shape.servers.iter();
+        let stations = stations.filter_map(|plan| self.stations.get(&plan.name));
+        let nodes = stations.flat_map(|station| &station.nodes);
+        let told: Vec<String> = nodes
+            .filter_map(|node| Some(format!("{} {}", node.label(), node.suffers()?)))
+            .collect();
+        told.join(", ")
     }
 }
 

@@ -168,7 +168,15 @@ pub fn fault<'n>(server: &str, nodes: impl IntoIterator<Item = &'n Node>) -> Opt
     match faults.len() {
         0 => None,
         1 if all == 1 => faults.into_iter().next(),
-        gone => Some(Gone { server, gone, all, faults }.to_string()),
+        gone => Some(
+            Gone {
+                server,
+                gone,
+                all,
+                faults,
+            }
+            .to_string(),
+        ),
     }
 }
 
@@ -181,7 +189,9 @@ struct Gone<'a> {
 
 impl fmt::Display for Gone<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Gone { server, gone, all, .. } = self;
+        let Gone {
+            server, gone, all, ..
+        } = self;
         match gone == all {
             true => write!(f, "all {all} instances of {server} are gone: ")?,
             false => write!(f, "{gone} of the {all} instances of {server} gone: ")?,
