@@ -23,12 +23,11 @@ pub fn extract(
     duration_ns: Option<u64>,
 ) -> Option<Vec<(FaultPlan, FaultPlaces)>> {
     let mut faults = Vec::new();
-    let mut good = true;
     for said in phase.tables("faults") {
         let at_ns = said.nanoseconds("at").unwrap_or(0);
         if let Some(fault) = untimely(&said, at_ns, duration_ns) {
+            // The rest is looked at all the same, so that every fault is told.
             ex.report(fault);
-            good = false;
         }
         let plan = FaultPlan {
             at_ns,
@@ -43,7 +42,7 @@ pub fn extract(
         faults.push((plan, places));
     }
     faults.sort_by_key(|(plan, _)| plan.at_ns);
-    good.then_some(faults)
+    Some(faults)
 }
 
 fn untimely(said: &Reader<'_>, at_ns: u64, duration_ns: Option<u64>) -> Option<Diagnostic> {
