@@ -185,6 +185,9 @@ pub struct ServerPlan {
     pub stop_timeout_ns: u64,
     pub restart: Restart,
     pub keep_data: bool,
+    /// Of each instance, beside the data; 0 = not said.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub memory_bytes: u64,
     /// Programs and files it needs beside its command.
     pub requires: Vec<String>,
     /// The hint shown when one is missing.
@@ -195,6 +198,10 @@ pub struct ServerPlan {
 
 fn one() -> u32 {
     1
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 fn is_one(number: &u32) -> bool {

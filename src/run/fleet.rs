@@ -1,11 +1,11 @@
 //! The managed servers of a campaign, over its runs: which live on, which are started anew, which end. The server module
 //! starts and stops; here stand the restart policy, ports and directories, and what happens when a start is complete.
 
-use super::context::{Context, Place, address};
+use super::context::{Context, Place};
 use super::snapshot::Snapshot;
 use super::specs::{server_spec, texts};
 use crate::driver::Target;
-use crate::driver::spec::{Endpoint, Options, Store, Transport};
+use crate::driver::spec::{Options, Store};
 use crate::engine::entry::{DriverEntry, OpenDriver};
 use crate::op::Failure;
 use crate::plan::{AfterReady, Restart, ServerPlan, Shape};
@@ -19,10 +19,12 @@ use std::time::Duration;
 mod datasets;
 mod faults;
 mod nodes;
+mod ready;
 
 pub use faults::Injection;
 
 use nodes::Node;
+use ready::driver_ready;
 
 /// All servers that dbbench has started and their places.
 pub struct Fleet {
@@ -493,45 +495,6 @@ fn nodes_of(plan: &ServerPlan) -> Vec<Arc<Node>> {
         .collect()
 }
 
-/// Asks the target's driver at those endpoints that are this instance's; else at the server's, or at all where none can be
-/// told to be.
-fn driver_ready(
-    driver: Option<&dyn OpenDriver>,
-    target: &Target,
-    place: &Place,
-    instance: u32,
-    limit: Duration,
-) -> Result<(), Failure> {
-    let Some(driver) = driver else { return Ok(()) };
-    for endpoint in endpoints_at(place, instance, &target.endpoints) {
-        driver.control(endpoint)?.ready(limit)?;
-    }
-    Ok(())
-}
-
-/// The endpoints that lie at one of the place's ports or in a directory of it, those of one instance where there are such;
-/// all where none does.
-fn endpoints_at<'e>(place: &Place, instance: u32, endpoints: &'e [Endpoint]) -> Vec<&'e Endpoint> {
-    let is_here = |endpoint: &&Endpoint| match &endpoint.transport {
-        Transport::Tcp { port, .. } => place.ports.values().any(|known| known == port),
-        Transport::Unix { path } => place.directories.iter().any(|own| path.starts_with(own)),
-        Transport::Directory { .. } | Transport::Nothing => false,
-    };
-    let own_address = address(instance).to_string();
-    let is_own = |endpoint: &&&Endpoint| match &endpoint.transport {
-        Transport::Tcp { host, .. } => *host == own_address,
-        Transport::Unix { path } => path.starts_with(place.directory(instance)),
-        Transport::Directory { .. } | Transport::Nothing => false,
-    };
-    let here: Vec<&Endpoint> = endpoints.iter().filter(is_here).collect();
-    let own: Vec<&Endpoint> = here.iter().filter(is_own).copied().collect();
-    match (own.is_empty(), here.is_empty()) {
-        (false, _) if place.instances() > 1 => own,
-        (_, false) => here,
-        (_, true) => endpoints.iter().collect(),
-    }
-}
-
 /// Executes statements by a driver of their own; returns the first value of the last one's answer.
 pub fn statements(
     drivers: &[DriverEntry],
@@ -571,66 +534,4 @@ pub fn statements(
 /// A private directory that is not needed any more; what cannot be removed now goes with the private root at the end.
 pub fn remove(directory: &Path) {
     let _ = std::fs::remove_dir_all(directory);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn endpoint(transport: Transport) -> Endpoint {
-        Endpoint {
-            text: String::new(),
-            label: String::new(),
-            transport,
-        }
-    }
-
-    fn tcp(port: u16) -> Endpoint {
-        endpoint(Transport::Tcp {
-            host: "127.0.0.1".to_owned(),
-            port,
-            addresses: Vec::new(),
-        })
-    }
-
-    fn unix(path: &str) -> Endpoint {
-        endpoint(Transport::Unix { path: path.into() })
-    }
-
-    fn place(directory: &str, port: u16) -> Place {
-        Place {
-            directories: vec![directory.into()],
-            ports: BTreeMap::from([("main".to_owned(), port)]),
-        }
-    }
-
-    #[test]
-    fn a_server_is_asked_at_its_own_endpoints_only() {
-        let endpoints = [
-            tcp(20_001),
-            tcp(20_002),
-            unix("/run/a-1/sock"),
-            unix("/run/a-10/sock"),
-        ];
-        let asked = |place: &Place| {
-            endpoints_at(place, 1, &endpoints)
-                .into_iter()
-                .cloned()
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(
-            asked(&place("/run/a-1", 20_002)),
-            [tcp(20_002), unix("/run/a-1/sock")]
-        );
-        assert_eq!(asked(&place("/run/b-2", 20_001)), [tcp(20_001)]);
-    }
-
-    #[test]
-    fn a_server_whose_endpoints_cannot_be_told_is_asked_at_all_of_them() {
-        let endpoints = [tcp(20_001), unix("/tmp/sock")];
-        assert_eq!(
-            endpoints_at(&place("/run/c-3", 20_009), 1, &endpoints).len(),
-            2
-        );
-    }
 }

@@ -1,6 +1,7 @@
 //! Servers of several instances on real Redis: each with an address, a directory and files of its own; killed, hung,
 //! continued and started again by the faults of a phase, or by nobody's plan.
 
+mod connections;
 #[path = "../support/guarded.rs"]
 mod guarded;
 #[path = "../campaign/kit.rs"]

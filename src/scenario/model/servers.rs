@@ -99,6 +99,11 @@ pub const SERVER: &[Row] = &[
         Kind::Bool,
         "Whether a restart keeps the directory.",
     ),
+    Row::new(
+        "memory",
+        Kind::Size { zero: false },
+        "What each instance needs of memory beside the data. A plan that needs more than the machine has free is refused.",
+    ),
     Row::new("requires", TEXTS, "Other programs and files that it needs."),
     Row::new(
         "install",
