@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::time::{Duration, Instant};
 
 /// One run of as many connections, each of which works.
-fn scenario(threads: u32, client: &str) -> String {
+fn scenario(threads: u32, operations: u32, client: &str) -> String {
     format!(
         r#"schema = 1
 name = "connections"
@@ -27,7 +27,7 @@ size = 100
 name = "set"
 operation = "set"
 threads = {threads}
-operations = 40_000
+operations = {operations}
 timeout = "60s"
 "#
     )
@@ -48,7 +48,7 @@ fn ten_thousand_connections_need_at_most_20_kb_of_client_memory_each() {
         return;
     }
     let of = |threads: u32| {
-        let place = Place::with(&scenario(threads, "workers = 1"));
+        let place = Place::with(&scenario(threads, 40_000, "workers = 1"));
         place.scenario(&[]).expect(0);
         let row: Row = place.rows("operations.csv").remove(0);
         assert_eq!(row["connections"], threads.to_string());
@@ -66,7 +66,8 @@ fn connections_are_opened_at_the_pace_that_is_asked() {
     if !installed("redis-server") {
         return;
     }
-    let place = Place::with(&scenario(300, "connect_rate = \"100/s\"\nworkers = 1"));
+    let client = "connect_rate = \"100/s\"\nworkers = 1";
+    let place = Place::with(&scenario(300, 300, client));
     let began = Instant::now();
     place.scenario(&[]).expect(0);
     assert!(
@@ -81,7 +82,7 @@ fn connections_are_opened_at_the_pace_that_is_asked() {
 
 #[test]
 fn more_connections_than_files_may_be_open_are_refused_before_anything_starts() {
-    let place = Place::with(&scenario(10_000, ""));
+    let place = Place::with(&scenario(10_000, 40_000, ""));
     let mut command = place.command(&["scenario", "s.toml", "--out", "out"]);
     // SAFETY: between fork and exec, a system call and nothing else.
     unsafe {
