@@ -173,6 +173,8 @@ impl<'a> Once<'a, '_, '_> {
     fn all(&mut self) -> Result<(), Fault> {
         let entry = self.entry()?;
         let spec = (entry.spec)();
+        let held_in = self.shape.target.held_in.unwrap_or(spec.held_in);
+        self.fleet.drop_lost_datasets(held_in);
         self.fleet.retire_for(self.shape);
         self.dataset(entry)?;
         if self.shape.dataset.is_some() {

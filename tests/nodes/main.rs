@@ -350,3 +350,53 @@ fn a_phase_after_all_were_killed_by_faults_fails_and_says_by_what() {
     assert!(number(steady, "succeeded") > 0.0 && number(steady, "failed") > 0.0);
     place.assert_nothing_left();
 }
+
+#[test]
+fn a_dataset_in_memory_is_loaded_again_after_a_fault_has_ended_a_server_that_held_it() {
+    if !installed("redis-server") {
+        return;
+    }
+    let faults = r#"{ at = "500ms", server = "redis", instance = 1, action = "kill" }"#;
+    let dataset = r#"
+[datasets.keys]
+restore = "in_place"
+[[datasets.keys.phases]]
+name = "load"
+operation = "set"
+threads = 3
+operations = 300
+keys = { distribution = "sequential" }
+[[phases]]
+name = "check"
+operation = "get"
+operations = 100
+verify = true
+keys = { distribution = "sequential" }
+"#;
+    // One endpoint holds all keys, and keeps nothing on disk.
+    let scenario = three(
+        "[runs]\nrepeats = 2",
+        "",
+        &[dataset, &steady("1s", faults)].concat(),
+    )
+    .replace("appendonly yes", "appendonly no")
+    .replace(
+        "servers = [\"redis\"]",
+        "servers = [\"redis\"]\ndataset = \"keys\"",
+    );
+    let first = scenario.find("\"redis://{{ address('redis', 2)").unwrap();
+    let end = first + scenario[first..].find(']').unwrap();
+    let scenario = format!("{}{}", &scenario[..first], &scenario[end..]);
+    let place = Place::with(&scenario);
+    place.scenario(&[]).expect(0);
+    let rows = place.rows("operations.csv");
+    let checks: Vec<&Row> = rows.iter().filter(|row| row["phase"] == "check").collect();
+    assert_eq!(checks.len(), 2);
+    for row in checks {
+        assert_eq!(
+            (row["found"].as_str(), row["failed"].as_str()),
+            ("100", "0")
+        );
+    }
+    place.assert_nothing_left();
+}

@@ -1,6 +1,7 @@
 //! The fleet's side of datasets: which server is restored from which, what holds one in place, and how one is let go.
 
 use super::{Fleet, NotUp, Station};
+use crate::driver::spec::HeldIn;
 use crate::plan::{Restore, Shape};
 use crate::run::snapshot::{Snapshot, copy_tree};
 use std::path::PathBuf;
@@ -41,6 +42,24 @@ impl Fleet {
                 station.in_place = true;
             }
         }
+    }
+
+    /// Lets go of datasets that were held in place by servers which a fault has ended, where they were held in memory alone:
+    /// the next run that needs one loads it again.
+    pub fn drop_lost_datasets(&mut self, held_in: HeldIn) {
+        let is_lost = |station: &Station| {
+            let ended = station.nodes.iter().any(|node| node.was_ended());
+            station.in_place && ended && held_in == HeldIn::Memory
+        };
+        let stations = self.stations.values();
+        let lost = stations.filter(|station| is_lost(station));
+        let lost: Vec<String> = lost.map(|station| station.dataset.clone()).collect();
+        for name in self.in_stop_order() {
+            if lost.contains(&self.stations[&name].dataset) {
+                self.discard(&name);
+            }
+        }
+        self.datasets.retain(|identity, _| !lost.contains(identity));
     }
 
     /// Stops the servers of this shape, whatever their policy; their directories stay.

@@ -3,12 +3,15 @@
 
 use crate::server::Running;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub struct Node {
     /// `redis`, or `redis/2` where there are several.
     label: String,
     state: Mutex<State>,
+    /// A fault has ended a process of it.
+    ended: AtomicBool,
 }
 
 enum State {
@@ -39,7 +42,13 @@ impl Node {
         Node {
             label,
             state: Mutex::new(State::Idle),
+            ended: AtomicBool::new(false),
         }
+    }
+
+    /// A fault has ended a process of it: what it held in memory alone is gone.
+    pub fn was_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
     }
 
     pub fn label(&self) -> &str {
@@ -101,6 +110,7 @@ impl Node {
                 _ => None,
             }
         };
+        self.ended.store(true, Ordering::Relaxed);
         // A guard that is gone has ended it already.
         if let Some(running) = taken {
             let _ = running.kill();
@@ -139,6 +149,7 @@ impl Node {
             }
             state.take(State::Restarting)
         };
+        self.ended.store(true, Ordering::Relaxed);
         if let Some(running) = taken {
             let _ = running.stop();
         }
