@@ -11,8 +11,9 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
-/// Bytes of an input buffer before any answer was larger. It is made when the first answer is read.
-const FIRST_CAPACITY: usize = 16 * 1024;
+/// Bytes of an input buffer before any answer was larger. It is made when the first answer is read, and grows to the
+/// largest answer at once, so it need not be large: ten thousand connections have one each.
+const FIRST_CAPACITY: usize = 4 * 1024;
 
 /// Room kept behind an expected answer: a read that fills its buffer does not show that the socket is drained, and
 /// costs one more system call to find out.
