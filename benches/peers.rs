@@ -1,6 +1,6 @@
 //! dbbench against the tools of the trade, in one run: redis-benchmark, memcaslap, and a bare epoll loop.
 //!
-//! `cargo bench --bench peers` (a filter as argument: `redis`, `memcached`). The server has one core, each client another,
+//! `cargo bench --bench peers` (a filter as argument: `redis`, `memcached`, `mongodb`). The server has one core, each client another,
 //! the order alternates, medians of the rounds; only ratios mean anything on a shared machine. "server busy" is the share of
 //! its core that the server used while dbbench drove it: where it is near 1, the server limits both, and the client's CPU
 //! per operation decides.
@@ -365,6 +365,71 @@ fn memcached() {
     }
 }
 
+/// The jars as the fragment's own script keeps them; None where there is neither Java nor Maven.
+fn mongo_java_jars() -> Option<String> {
+    let directory = tempfile::tempdir().ok()?;
+    let from = concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios/servers/mongo-java");
+    for name in ["build.sh", "pom.xml", "Srv.java"] {
+        std::fs::copy(format!("{from}/{name}"), directory.path().join(name)).ok()?;
+    }
+    let script = directory.path().join("build.sh");
+    let built = Command::new("sh").arg(script).status().ok()?;
+    let lib = directory.path().join("lib").canonicalize().ok()?;
+    built.success().then(|| format!("{0}/*:{0}", lib.display()))
+}
+
+/// What the mongodb crate's client costs: there is no peer that is one process and speaks this protocol.
+fn mongodb() {
+    let Some(jars) = mongo_java_jars() else {
+        return println!("mongo-java-server cannot be built: skipped");
+    };
+    let arguments = |port: u16| {
+        let port = port.to_string();
+        [
+            "-Xmx512m",
+            "-XX:+UseSerialGC",
+            "-cp",
+            &jars,
+            "Srv",
+            "127.0.0.1",
+            &port,
+        ]
+        .map(str::to_owned)
+        .to_vec()
+    };
+    let Some(server) = Server::start("java", arguments) else {
+        return println!("java is not installed: skipped");
+    };
+    let (driver, endpoint) = open(
+        &DriverEntry::of::<dbbench::driver::mongodb::MongoDb>(),
+        &format!("mongodb://127.0.0.1:{}/dbbench", server.port),
+    );
+    for (bytes, operations) in [(100, 20_000), (2_560, 20_000)] {
+        for operation in ["set", "get"] {
+            let phase = kvs_phase(operation, CONNECTIONS, operations, bytes);
+            let fill = kvs_phase("set", CONNECTIONS, operations, bytes);
+            drive(&*driver, &endpoint, &fill, &client_on(None));
+            let (mut throughput, mut cpu, mut busy) = Default::default();
+            rounds(|_| {
+                let (mine, share) = ours(&*driver, &endpoint, &phase, &server);
+                add(&mut throughput, Some(mine.per_second));
+                add(&mut cpu, Some(mine.cpu_us));
+                add(&mut busy, Some(share));
+            });
+            row(
+                "mongodb",
+                bytes,
+                operation,
+                &[
+                    ("operations/s", throughput.value()),
+                    ("client CPU us/operation", cpu.value()),
+                    ("server busy", busy.value()),
+                ],
+            );
+        }
+    }
+}
+
 /// Calls `round` with whether dbbench goes first, in turn.
 fn rounds(mut round: impl FnMut(bool)) {
     for number in 0..ROUNDS {
@@ -396,5 +461,8 @@ fn main() {
     }
     if wanted("memcached") {
         memcached();
+    }
+    if wanted("mongodb") {
+        mongodb();
     }
 }

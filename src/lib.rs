@@ -23,6 +23,7 @@ pub mod op;
 pub mod plan;
 pub mod random;
 pub mod registry;
+pub mod report;
 pub mod results;
 pub mod rows;
 pub mod run;

@@ -263,6 +263,8 @@ pub struct Reply {
     pub connect_time: Duration,
     /// From the operation's start until the first byte of the answer; zero where it is not known.
     pub first_byte_time: Duration,
+    /// How long after its intended start the operation was started, where it had one.
+    pub start_lag: Option<Duration>,
     /// Whether `text` is wanted: set by whoever executes a single operation, never in a phase.
     pub wants_text: bool,
     /// The first value of the answer (first column of the first row), where it is wanted and there is one.

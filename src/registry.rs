@@ -10,6 +10,14 @@ pub const DRIVERS: &[DriverEntry] = &[
     DriverEntry::of::<crate::driver::redis::Redis>(),
     #[cfg(feature = "memcached")]
     DriverEntry::of::<crate::driver::memcached::Memcached>(),
+    #[cfg(feature = "mysql")]
+    DriverEntry::of::<crate::driver::mysql::Mysql>(),
+    #[cfg(feature = "postgres")]
+    DriverEntry::of::<crate::driver::postgres::Postgres>(),
+    #[cfg(feature = "http")]
+    DriverEntry::of::<crate::driver::http::Http>(),
+    #[cfg(feature = "mongodb")]
+    DriverEntry::of::<crate::driver::mongodb::MongoDb>(),
     #[cfg(feature = "redb")]
     DriverEntry::of::<crate::driver::redb::Redb>(),
     #[cfg(feature = "sqlite")]

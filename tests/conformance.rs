@@ -8,12 +8,24 @@ mod embedded_facts;
 mod facts;
 #[path = "conformance/fjall.rs"]
 mod fjall;
+#[cfg(feature = "http")]
+#[path = "conformance/http.rs"]
+mod http;
 #[path = "conformance/inside.rs"]
 mod inside;
 #[path = "conformance/memcached.rs"]
 mod memcached;
+#[cfg(feature = "mongodb")]
+#[path = "conformance/mongodb.rs"]
+mod mongodb;
+#[cfg(feature = "mysql")]
+#[path = "conformance/mysql.rs"]
+mod mysql;
 #[path = "conformance/null.rs"]
 mod null;
+#[cfg(feature = "postgres")]
+#[path = "conformance/postgres.rs"]
+mod postgres;
 #[path = "conformance/redb.rs"]
 mod redb;
 #[path = "conformance/redis.rs"]
@@ -66,6 +78,46 @@ macro_rules! conformance {
             );
         });
     };
+    // Through a client that is a crate's own. Not for it: `a_late_reply_belongs_to_its_own_connection` (it opens a
+    // connection of its monitor's beside, so that none has the number of a session), `bytes_on_the_wire_are_counted` (it
+    // tells nobody), `an_answer_nobody_asked_for_is_not_taken_for_the_next` (it does not look which request an answer
+    // belongs to; a connection with an answer due is closed, so that only a server that answers unasked can mislead it).
+    (client $name:ident, $harness:ty) => {
+        conformance!($name, $harness, {
+            kept!($harness);
+            tests!(facts, $harness:
+                after_a_timeout_no_late_reply_is_read,
+                a_reply_cut_off_anywhere_is_a_lost_connection,
+                a_reply_in_pieces_is_read_whole,
+                a_malformed_reply_is_told_at_once_and_breaks_the_session,
+                a_server_killed_under_an_operation_is_a_lost_connection,
+                a_refused_connection_is_a_failure_to_connect,
+                the_cold_side_keeps_to_its_limit,
+            );
+        });
+    };
+    // Keys are paths. Not for it: `any_byte_may_stand_in_a_value_and_where_allowed_in_a_key` (the web server refuses some),
+    // `the_cold_side_keeps_to_its_limit` (it only connects, which a hung server's kernel still answers),
+    // `bytes_on_the_wire_are_counted` (heads are longer; its own test counts them).
+    (web $name:ident, $harness:ty, { $($more:tt)* }) => {
+        mod $name {
+            tests!(facts, $harness:
+                empty_and_large_values_come_back_whole,
+                a_large_batch_does_not_lock_up,
+                what_it_cannot_do_is_never_a_success,
+                fifty_sessions_do_not_mix,
+                a_value_is_found_overwritten_and_deleted,
+                a_wrong_value_is_told_from_the_right_one,
+                a_batch_answers_in_its_order,
+                after_a_timeout_no_late_reply_is_read,
+                a_late_reply_belongs_to_its_own_connection,
+                a_reply_cut_off_anywhere_is_a_lost_connection,
+                a_reply_in_pieces_is_read_whole,
+                a_malformed_reply_is_told_at_once_and_breaks_the_session,
+            );
+            $($more)*
+        }
+    };
     (nothing $name:ident, $harness:ty) => {
         conformance!($name, $harness, {});
     };
@@ -107,6 +159,38 @@ conformance!(server memcached_text, crate::memcached::Text);
 conformance!(server memcached_multi_get, crate::memcached::Multi);
 conformance!(server memcached_meta, crate::memcached::Meta);
 conformance!(server memcached_unix, crate::memcached::Unix);
+#[cfg(feature = "mongodb")]
+conformance!(client mongodb_ferretdb, crate::mongodb::Ferret);
+#[cfg(feature = "mongodb")]
+conformance!(client mongodb_mongo_java, crate::mongodb::MongoJava);
+#[cfg(feature = "mongodb")]
+conformance!(mongodb_pooled, crate::mongodb::Pooled, {
+    kept!(crate::mongodb::Pooled);
+});
+// The protocols of these two begin with a login, which no script speaks: what a server may do wrong is in their files.
+#[cfg(feature = "mysql")]
+conformance!(mysql_tcp, crate::mysql::Tcp, {
+    kept!(crate::mysql::Tcp);
+});
+#[cfg(feature = "mysql")]
+conformance!(mysql_pooled, crate::mysql::Pooled, {
+    kept!(crate::mysql::Pooled);
+});
+#[cfg(feature = "postgres")]
+conformance!(postgres_tcp, crate::postgres::Tcp, {
+    kept!(crate::postgres::Tcp);
+});
+#[cfg(feature = "http")]
+conformance!(web http_keep_alive, crate::http::KeepAlive, {
+    tests!(facts, crate::http::KeepAlive:
+        an_answer_nobody_asked_for_is_not_taken_for_the_next,
+        a_server_killed_under_an_operation_is_a_lost_connection,
+        a_refused_connection_is_a_failure_to_connect,
+    );
+});
+#[cfg(feature = "http")]
+// Its sessions have no connection of their own to be refused, and none is used again.
+conformance!(web http_connection_each, crate::http::Each, {});
 conformance!(redb_immediate, crate::redb::Immediate);
 conformance!(redb_none, crate::redb::None);
 conformance!(sqlite_wal, crate::sqlite::Wal);

@@ -23,6 +23,10 @@ impl Listener for Deaf {
 
 fn phase_of(operation: &str, threads: u32, operations: u64) -> PhasePlan {
     PhasePlan {
+        prepare: Vec::new(),
+        cleanup: Vec::new(),
+        prepare_timeout_ns: 0,
+        restart_servers: Vec::new(),
         name: operation.to_owned(),
         ordinal: 0,
         measured: true,
@@ -31,6 +35,7 @@ fn phase_of(operation: &str, threads: u32, operations: u64) -> PhasePlan {
         at_least_ns: 0,
         groups: vec![GroupPlan {
             name: String::new(),
+            replay: None,
             mix: vec![MixEntry {
                 operation: operation.to_owned(),
                 weight: 1.0,

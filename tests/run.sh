@@ -18,6 +18,17 @@ needed=(
   memcaslap=libmemcached-tools
   apache2=apache2
   ab=apache2-utils
+  mariadbd=mariadb-server
+  /usr/lib/postgresql/15/bin/postgres=postgresql-15
+  /usr/lib/apache2/modules/libphp8.2.so=libapache2-mod-php
+  /usr/lib/php/20220829/pdo_mysql.so=php-mysql
+  /usr/lib/php/20220829/redis.so=php-redis
+  /usr/lib/php/20220829/mongodb.so=php-mongodb
+  /usr/lib/apache2/modules/mod_log_sql_mysql.so=libapache2-mod-log-sql-mysql
+  nginx=nginx-light
+  ip=iproute2
+  javac=openjdk-17-jdk-headless
+  mvn=maven
 )
 policy=/usr/sbin/policy-rc.d
 # Debian leaves the directories of servers off a plain user's PATH.
@@ -29,7 +40,7 @@ say() { printf 'tests/run.sh: %s\n' "$*" >&2; }
 missing_packages() {
   local entry
   for entry in "${needed[@]}"; do
-    command -v "${entry%%=*}" >/dev/null || printf '%s\n' "${entry##*=}"
+    [ -e "${entry%%=*}" ] || command -v "${entry%%=*}" >/dev/null || printf '%s\n' "${entry##*=}"
   done
 }
 

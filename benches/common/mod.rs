@@ -50,6 +50,10 @@ fn one_group(
     bytes: u64,
 ) -> PhasePlan {
     PhasePlan {
+        prepare: Vec::new(),
+        cleanup: Vec::new(),
+        prepare_timeout_ns: 0,
+        restart_servers: Vec::new(),
         name: operation.to_owned(),
         ordinal: 0,
         measured: true,
@@ -58,6 +62,7 @@ fn one_group(
         at_least_ns: 0,
         groups: vec![GroupPlan {
             name: String::new(),
+            replay: None,
             mix: mix_of(operation),
             threads,
             operations: Some(operations),

@@ -10,9 +10,11 @@ use std::process::ExitCode;
 mod check;
 mod completions;
 mod defaults;
+mod export;
 pub mod overrides;
 mod plan;
 mod progress;
+mod querylog;
 mod scenario;
 pub mod schema;
 mod tables;
@@ -30,6 +32,8 @@ enum Command {
     Check(check::Args),
     Plan(plan::Args),
     Tables(tables::Args),
+    Querylog(querylog::Args),
+    Export(export::Args),
     Drivers(drivers::Args),
     Defaults(defaults::Args),
     Schema(schema::Args),
@@ -44,6 +48,8 @@ pub fn main() -> ExitCode {
         Command::Check(args) => check::main(args),
         Command::Plan(args) => plan::main(args),
         Command::Tables(args) => tables::main(args),
+        Command::Querylog(args) => querylog::main(args),
+        Command::Export(args) => export::main(args),
         Command::Drivers(args) => drivers::main(args),
         Command::Defaults(args) => defaults::main(args),
         Command::Schema(args) => schema::main(args),

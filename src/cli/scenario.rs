@@ -129,6 +129,9 @@ fn campaign(args: &Args, planned: &Planned, interrupted: &Arc<AtomicBool>) -> Re
         super::tell(&format!("error: {fault}"));
     }
     finished?;
+    if planned.made.plan.outputs.basho_bench {
+        write_basho(&directory);
+    }
     show_tables(&directory);
     super::tell(&closing_line(&summary, before.all(), &directory));
     if summary.interrupted {
@@ -235,6 +238,23 @@ fn show_tables(directory: &Path) {
             super::print(&texts.join("\n"));
         }
         Err(fault) => super::tell(&format!("error: cannot make the tables: {fault}")),
+    }
+}
+
+/// `[outputs] basho_bench`: the files of all finished runs, those of earlier invocations too.
+fn write_basho(directory: &Path) {
+    let request = crate::report::basho::Request {
+        replace: true,
+        ..Default::default()
+    };
+    let out = directory.join(crate::results::layout::BASHO);
+    match crate::report::basho::export(directory, &out, &request) {
+        Ok(_) => {}
+        // Nothing ran: that was said already.
+        Err(crate::report::basho::ExportError::Request(why)) => {
+            super::tell(&format!("note: no files of Basho Bench: {why}"));
+        }
+        Err(fault) => super::tell(&format!("error: cannot make Basho Bench's files: {fault}")),
     }
 }
 

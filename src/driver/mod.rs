@@ -11,14 +11,23 @@ pub mod spec;
 pub mod cassandra;
 #[cfg(feature = "fjall")]
 pub mod fjall;
+#[cfg(feature = "http")]
+pub mod http;
 #[cfg(feature = "memcached")]
 pub mod memcached;
+#[cfg(feature = "mongodb")]
+pub mod mongodb;
+#[cfg(feature = "mysql")]
+pub mod mysql;
 pub mod null;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 #[cfg(feature = "redb")]
 pub mod redb;
 #[cfg(feature = "redis")]
 pub mod redis;
 pub mod scripted;
+pub mod sql;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 

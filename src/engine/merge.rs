@@ -3,8 +3,8 @@
 
 use super::event::{SeatPeer, SeatReport};
 use crate::measure::record::{
-    Counts, ErrorRecord, GroupRecord, Latencies, OperationRecord, PhaseRecord, Stage,
-    WindowOperation, WindowRecord,
+    Counts, ErrorRecord, Extra, GroupRecord, Latencies, OperationRecord, PhaseRecord, Stage,
+    WindowOperation, WindowRecord, add_extra,
 };
 use crate::measure::recorder::{Cells, RowName, WorkerWindow};
 use crate::plan::PhasePlan;
@@ -21,6 +21,7 @@ pub struct Total {
     ended_inside: u64,
     succeeded: Latencies,
     unsuccessful: Latencies,
+    extra: Option<Box<Extra>>,
 }
 
 pub struct Merge {
@@ -176,6 +177,7 @@ impl Merge {
                 counts: cells.counts,
                 succeeded: cells.succeeded,
                 unsuccessful: cells.unsuccessful,
+                extra: cells.extra,
             }
         };
         rows.into_iter().map(operation).collect()
@@ -195,6 +197,7 @@ impl Total {
         }
         self.succeeded.add(&cells.succeeded);
         self.unsuccessful.add(&cells.unsuccessful);
+        add_extra(&mut self.extra, cells.extra.as_deref());
     }
 }
 
@@ -202,6 +205,7 @@ fn add_cells(held: &mut Cells, cells: &Cells) {
     held.counts.add(&cells.counts);
     held.succeeded.add(&cells.succeeded);
     held.unsuccessful.add(&cells.unsuccessful);
+    add_extra(&mut held.extra, cells.extra.as_deref());
 }
 
 /// What a phase's record is made of.
@@ -236,6 +240,7 @@ pub fn phase_record(parts: Parts<'_>) -> PhaseRecord {
                 ended_inside: total.ended_inside,
                 succeeded: total.succeeded,
                 unsuccessful: total.unsuccessful,
+                extra: total.extra,
             };
         let peers = parts.peers.iter().filter(|peer| peer.group == position);
         groups.push(GroupRecord {

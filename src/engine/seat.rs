@@ -58,14 +58,24 @@ impl<S: Session> Seat<S> {
     /// Makes ready for a pass: its stream of operations, and which of them are this seat's.
     pub fn begin(&mut self, pass: &Pass) -> Schedule {
         let warmup = pass.stage == Stage::Warmup;
-        self.generator = Generator::of(
-            &self.plan.workload,
-            Stream {
-                warmup,
-                ..self.plan.stream
-            },
-        );
+        let stream = Stream {
+            warmup,
+            ..self.plan.stream
+        };
+        let generator = Generator::of(&self.plan.workload, stream);
+        self.generator = generator.for_thread(self.plan.thread, pass.until.is_some());
         Schedule::closed(&self.plan, pass)
+    }
+
+    /// When the operation that was filled last is meant to start, after the start of its pass.
+    #[inline]
+    pub fn intended(&self) -> Option<Duration> {
+        self.generator.intended()
+    }
+
+    /// Marks the operation as started so long after it was meant to be.
+    pub fn started_late(&mut self, lag: Duration) {
+        self.replies[0].start_lag = Some(lag);
     }
 
     /// Fills the next operations, as many as the pipeline takes. Returns how many; 0 when there are none left.
@@ -74,7 +84,9 @@ impl<S: Session> Seat<S> {
         let mut batch = 0;
         while batch < self.operations.len() {
             let Some(next) = schedule.next() else { break };
-            self.generator.fill(next.index, &mut self.operations[batch]);
+            if !self.generator.fill(next.index, &mut self.operations[batch]) {
+                break;
+            }
             self.replies[batch].clear();
             batch += 1;
         }

@@ -38,9 +38,20 @@ async fn drive<W: Worker>(
         if batch == 0 || stop.load(Ordering::Relaxed) {
             return;
         }
+        let intended = seat.intended().map(|offset| pass.at + offset);
+        if let Some(at) = intended {
+            // What would start after the end is not waited for.
+            if !schedule.is_open(at) {
+                return;
+            }
+            tokio::time::sleep_until(at.into()).await;
+        }
         let started = Instant::now();
         if !schedule.is_open(started) {
             return;
+        }
+        if let Some(at) = intended {
+            seat.started_late(started.saturating_duration_since(at));
         }
         let waited = seat.issue(worker, batch, started, connect).await;
         let ended = Instant::now();

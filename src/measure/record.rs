@@ -146,6 +146,54 @@ impl Stage {
     }
 }
 
+/// What only some operations have: made when the first of them ends.
+#[derive(Clone, Debug)]
+pub struct Extra {
+    /// Warnings that servers gave with their answers.
+    pub warnings: u64,
+    /// Time to open a connection, of operations that opened one.
+    pub connect: Latencies,
+    /// Time until the first byte of the answer, where the driver knows it.
+    pub first_byte: Latencies,
+    /// Response times of successes that had an intended start.
+    pub response: Latencies,
+    /// How late all of these were started.
+    pub lag: Latencies,
+}
+
+impl Extra {
+    pub fn new() -> Extra {
+        Extra {
+            warnings: 0,
+            connect: Latencies::new(),
+            first_byte: Latencies::new(),
+            response: Latencies::new(),
+            lag: Latencies::new(),
+        }
+    }
+
+    pub fn add(&mut self, other: &Extra) {
+        self.warnings += other.warnings;
+        self.connect.add(&other.connect);
+        self.first_byte.add(&other.first_byte);
+        self.response.add(&other.response);
+        self.lag.add(&other.lag);
+    }
+}
+
+impl Default for Extra {
+    fn default() -> Self {
+        Extra::new()
+    }
+}
+
+/// Adds what is there to what is there.
+pub fn add_extra(held: &mut Option<Box<Extra>>, other: Option<&Extra>) {
+    if let Some(other) = other {
+        held.get_or_insert_with(Box::default).add(other);
+    }
+}
+
 /// What ended within one window of a phase, all workers together.
 #[derive(Clone, Debug)]
 pub struct WindowRecord {
@@ -168,6 +216,7 @@ pub struct WindowOperation {
     /// Service times of successes, and of all the others (with the time they took).
     pub succeeded: Latencies,
     pub unsuccessful: Latencies,
+    pub extra: Option<Box<Extra>>,
 }
 
 /// A phase that has ended.
@@ -217,6 +266,7 @@ pub struct OperationRecord {
     pub ended_inside: u64,
     pub succeeded: Latencies,
     pub unsuccessful: Latencies,
+    pub extra: Option<Box<Extra>>,
 }
 
 /// One row of errors.csv.

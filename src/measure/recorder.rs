@@ -1,7 +1,7 @@
 //! What a worker fills: one recorder per worker, nothing shared. Each operation enters the window in which it ended, in one
 //! of two histograms; a window that is over is handed over whole, so a long run holds no more than a short one.
 
-use super::record::{Counts, ErrorRecord, Latencies, Stage};
+use super::record::{Counts, ErrorRecord, Extra, Latencies, Stage};
 use crate::op::{ErrorClass, Outcome, Reply};
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -23,6 +23,7 @@ pub struct Cells {
     pub counts: Counts,
     pub succeeded: Latencies,
     pub unsuccessful: Latencies,
+    pub extra: Option<Box<Extra>>,
 }
 
 /// Different errors that a worker tells apart at most; the rest are counted under the last one's place as `other`.
@@ -142,6 +143,9 @@ impl Recorder {
         cells.counts.operations += 1;
         cells.counts.bytes_sent += reply.bytes_sent;
         cells.counts.bytes_received += reply.bytes_received;
+        if has_extra(reply) {
+            record_extra(cells, ns, outcome, reply);
+        }
         match outcome {
             Outcome::Found => cells.counts.found += 1,
             Outcome::Missing => cells.counts.missing += 1,
@@ -263,6 +267,33 @@ impl Recorder {
 #[inline]
 fn nanoseconds(duration: Duration) -> u64 {
     duration.as_secs() * 1_000_000_000 + u64::from(duration.subsec_nanos())
+}
+
+/// Whether an answer carried what only some do.
+#[inline]
+fn has_extra(reply: &Reply) -> bool {
+    reply.warnings != 0
+        || !reply.first_byte_time.is_zero()
+        || !reply.connect_time.is_zero()
+        || reply.start_lag.is_some()
+}
+
+fn record_extra(cells: &mut Cells, service_ns: u64, outcome: &Outcome, reply: &Reply) {
+    let extra = cells.extra.get_or_insert_with(Box::default);
+    extra.warnings += u64::from(reply.warnings);
+    if !reply.connect_time.is_zero() {
+        extra.connect.record(nanoseconds(reply.connect_time));
+    }
+    if !reply.first_byte_time.is_zero() {
+        extra.first_byte.record(nanoseconds(reply.first_byte_time));
+    }
+    if let Some(lag) = reply.start_lag {
+        let lag = nanoseconds(lag);
+        extra.lag.record(lag);
+        if outcome.succeeded() {
+            extra.response.record(lag.saturating_add(service_ns));
+        }
+    }
 }
 
 #[cfg(test)]

@@ -64,6 +64,13 @@ pub const COLUMNS: &[&str] = &[
     "client_turn_p50_us",
     "client_turn_p99_us",
     "client_turn_max_us",
+    "warnings",
+    "connect_time_p50_us",
+    "connect_time_p99_us",
+    "connect_time_max_us",
+    "first_byte_time_p50_us",
+    "first_byte_time_p99_us",
+    "first_byte_time_max_us",
 ];
 
 pub const ERROR_CLASSES: [&str; 11] = [

@@ -3,8 +3,8 @@
 //! `Plan` holds shared parts by `Arc`; written out run by run they would make a plan of 100,000 runs unreadable.
 
 use super::{
-    Axis, ClientPlan, Estimate, Outputs, PhasePlan, Plan, RunPlan, ScenarioInfo, ServerPlan, Shape,
-    TablePlan, TargetPlan,
+    Axis, ClientPlan, ConditionPlan, DatasetPlan, Estimate, Outputs, PhasePlan, Plan, ProbePlan,
+    RunPlan, ScenarioInfo, ServerPlan, Shape, TablePlan, TargetPlan,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,12 +32,18 @@ pub struct PlanFile {
     pub targets: Vec<Arc<TargetPlan>>,
     pub servers: Vec<Arc<ServerPlan>>,
     pub phases: Vec<Arc<PhasePlan>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub datasets: Vec<Arc<DatasetPlan>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub probes: Vec<Arc<ProbePlan>>,
     /// Vars that tables read.
     pub vars: Vec<Arc<Vars>>,
     pub shapes: Vec<ShapeFile>,
     pub runs: Vec<RunPlan>,
     pub labels: Vars,
     pub tables: Vec<TablePlan>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<ConditionPlan>,
     pub notes: Vec<String>,
 }
 
@@ -48,7 +54,11 @@ pub struct ShapeFile {
     /// In the order in which they are started.
     pub servers: Vec<u32>,
     pub phases: Vec<u32>,
-    /// Phases that `when` left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dataset: Option<u32>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub probes: Vec<u32>,
+    /// Phases and probes that `when` left out.
     pub left_out: Vec<String>,
     pub vars: u32,
     pub estimate: Estimate,
@@ -81,6 +91,8 @@ impl From<Plan> for PlanFile {
         let mut targets = Numbers::new();
         let mut servers = Numbers::new();
         let mut phases = Numbers::new();
+        let mut datasets = Numbers::new();
+        let mut probes = Numbers::new();
         let mut vars = Numbers::new();
         let shapes = plan.shapes.iter().map(|shape| ShapeFile {
             target: targets.of(&shape.target),
@@ -90,6 +102,8 @@ impl From<Plan> for PlanFile {
                 .map(|server| servers.of(server))
                 .collect(),
             phases: shape.phases.iter().map(|phase| phases.of(phase)).collect(),
+            dataset: shape.dataset.as_ref().map(|dataset| datasets.of(dataset)),
+            probes: shape.probes.iter().map(|probe| probes.of(probe)).collect(),
             left_out: shape.left_out.clone(),
             vars: vars.of(&shape.vars),
             estimate: shape.estimate,
@@ -110,11 +124,14 @@ impl From<Plan> for PlanFile {
             targets: targets.list,
             servers: servers.list,
             phases: phases.list,
+            datasets: datasets.list,
+            probes: probes.list,
             vars: vars.list,
             shapes,
             runs: plan.runs,
             labels: plan.labels,
             tables: plan.tables,
+            conditions: plan.conditions,
             notes: plan.notes,
         }
     }
@@ -129,6 +146,11 @@ impl TryFrom<PlanFile> for Plan {
                 target: part(&file.targets, shape.target)?,
                 servers: parts(&file.servers, &shape.servers)?,
                 phases: parts(&file.phases, &shape.phases)?,
+                dataset: shape
+                    .dataset
+                    .map(|number| part(&file.datasets, number))
+                    .transpose()?,
+                probes: parts(&file.probes, &shape.probes)?,
                 left_out: shape.left_out.clone(),
                 vars: part(&file.vars, shape.vars)?,
                 estimate: shape.estimate,
@@ -158,6 +180,7 @@ impl TryFrom<PlanFile> for Plan {
             runs: file.runs,
             labels: file.labels,
             tables: file.tables,
+            conditions: file.conditions,
             notes: file.notes,
         })
     }

@@ -4,21 +4,46 @@ use crate::diag::Span;
 use crate::scenario::tree::{Entry, Node, Table, Value};
 
 /// What a group says for itself alone; its phase is not asked.
-const OF_PHASE_ALONE: [&str; 7] = [
-    "name", "duration", "warmup", "at_least", "measured", "when", "groups",
+const OF_PHASE_ALONE: [&str; 11] = [
+    "name",
+    "duration",
+    "warmup",
+    "at_least",
+    "measured",
+    "when",
+    "groups",
+    "prepare",
+    "cleanup",
+    "prepare_timeout",
+    "restart_servers",
 ];
 /// What a group's own `operation` or count replaces.
-const WORK: [&str; 2] = ["operation", "mix"];
+const WORK: [&str; 3] = ["operation", "mix", "replay"];
 const COUNTS: [&str; 2] = ["operations", "operations_per_thread"];
 
 /// Phases with `[workload]` and, in groups, what the phase says merged underneath.
 pub fn phases(root: &Table) -> Vec<Node> {
-    let workload = root.get("workload").and_then(Node::table);
+    let merged = Merged::of(root);
     let phases = root.get("phases").and_then(Node::array).unwrap_or(&[]);
-    phases
-        .iter()
-        .map(|phase| merged_phase(workload, phase))
-        .collect()
+    phases.iter().map(|phase| merged.phase(phase)).collect()
+}
+
+/// What phases inherit.
+pub struct Merged<'r> {
+    workload: Option<&'r Table>,
+}
+
+impl<'r> Merged<'r> {
+    pub fn of(root: &'r Table) -> Merged<'r> {
+        Merged {
+            workload: root.get("workload").and_then(Node::table),
+        }
+    }
+
+    /// A phase with what it inherits.
+    pub fn phase(&self, phase: &Node) -> Node {
+        merged_phase(self.workload, phase)
+    }
 }
 
 fn merged_phase(workload: Option<&Table>, phase: &Node) -> Node {

@@ -112,7 +112,8 @@ pub fn make(
         }
     }
     restart::check(&mut scope, &resolver, &planned);
-    let tables = tables::extract(&mut scope, table, &resolver, &planned, &sweep, &labels);
+    let (tables, conditions) =
+        tables::extract(&mut scope, table, &resolver, &planned, &sweep, &labels);
     let warnings = match scope.faults.any() {
         true => return Err(scope.faults.finish(&sweep.axes, &points, settings.repeats)),
         false => warnings::find(&scope, &resolver, table, &planned),
@@ -133,6 +134,7 @@ pub fn make(
         runs: planned,
         labels,
         tables,
+        conditions,
         notes: warnings
             .iter()
             .map(|warning| warning.message.clone())

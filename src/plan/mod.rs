@@ -6,6 +6,7 @@
 
 mod coerce;
 mod columns;
+mod dataset;
 pub mod describe;
 pub mod estimate;
 pub mod expand;
@@ -22,6 +23,7 @@ mod nodes;
 pub mod only;
 mod phase;
 mod placeholder;
+mod probe;
 mod resolve;
 mod restart;
 mod scope;

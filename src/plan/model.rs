@@ -4,6 +4,8 @@
 
 use crate::driver::spec::{Durability, HeldIn};
 use crate::template::Text;
+use crate::workload::querylog::Format;
+use crate::workload::querylog::spool::PerThread;
 use crate::workload::spec::{KeySpec, MixEntry, ValueSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Raised whenever the same scenario would be planned otherwise than before; part of the hash.
-pub const PLAN_FORMAT: u32 = 1;
+pub const PLAN_FORMAT: u32 = 2;
 
 /// Written and read as `file::PlanFile`, which says shared parts once.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -37,6 +39,7 @@ pub struct Plan {
     pub runs: Vec<RunPlan>,
     pub labels: BTreeMap<String, serde_json::Value>,
     pub tables: Vec<TablePlan>,
+    pub conditions: Vec<ConditionPlan>,
     /// Vars that no axis changes, for tables; those that do are in `shapes[].vars`.
     pub notes: Vec<String>,
 }
@@ -92,7 +95,11 @@ pub struct Shape {
     /// In the order in which they are started.
     pub servers: Vec<Arc<ServerPlan>>,
     pub phases: Vec<Arc<PhasePlan>>,
-    /// Phases that `when` left out: their cells are empty.
+    /// What the run finds loaded.
+    pub dataset: Option<Arc<DatasetPlan>>,
+    /// In the order in which they are said.
+    pub probes: Vec<Arc<ProbePlan>>,
+    /// Phases, and probes as `probe.NAME`, that `when` left out: their cells are empty.
     pub left_out: Vec<String>,
     /// Vars as tables may read them.
     pub vars: Arc<BTreeMap<String, serde_json::Value>>,
@@ -257,6 +264,84 @@ pub struct PhasePlan {
     pub at_least_ns: u64,
     /// A phase without `groups` has one with an empty name.
     pub groups: Vec<GroupPlan>,
+    /// Operations executed once before, and once after.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prepare: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cleanup: Vec<String>,
+    /// Of each of them.
+    pub prepare_timeout_ns: u64,
+    /// Servers that are started again before the phase, on their data.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub restart_servers: Vec<String>,
+}
+
+/// `[datasets.NAME]` as the runs of one target use it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DatasetPlan {
+    pub name: String,
+    /// Hex; runs with the same one share it.
+    pub identity: String,
+    /// Those of the run's servers that hold it, in the order of their start.
+    pub servers: Vec<String>,
+    pub phases: Vec<Arc<PhasePlan>>,
+    /// Where filling it leaves files that are kept, by name.
+    pub artifacts: BTreeMap<String, Text>,
+    pub restore: Restore,
+    pub keep: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Restore {
+    Copy,
+    InPlace,
+}
+
+/// `[[probes]]`: a single value that is read on the way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProbePlan {
+    pub name: String,
+    pub moment: Moment,
+    pub reading: Reading,
+    pub unit: String,
+    pub timeout_ns: u64,
+}
+
+/// When a probe is read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Moment {
+    /// After this phase.
+    After(String),
+    /// Before and after this phase: the value is the difference.
+    Across(String),
+    /// When the run's servers have ended.
+    Stop,
+}
+
+/// How a probe is read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Reading {
+    /// An operation on the run's target.
+    Operation(String),
+    FileSize(Text),
+    Command(Vec<Text>),
+    Statement {
+        driver: String,
+        endpoint: Text,
+        statement: Text,
+    },
+}
+
+/// `[[conditions]]`: what must hold of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ConditionPlan {
+    /// Expression without its braces.
+    pub require: String,
+    /// Template over the run's results; may be empty.
+    pub message: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -265,6 +350,9 @@ pub struct GroupPlan {
     pub name: String,
     /// At least one; a single `operation` is a mix of one.
     pub mix: Vec<MixEntry>,
+    /// The statements of a log; the mix is then the one entry `statement`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<ReplayPlan>,
     pub threads: u32,
     /// Operations of one pass, of all threads; None = by the phase's duration.
     pub operations: Option<u64>,
@@ -277,6 +365,29 @@ pub struct GroupPlan {
     pub endpoints: String,
     pub keys: KeySpec,
     pub values: ValueSpec,
+}
+
+/// `replay`: a log, and which of its statements.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReplayPlan {
+    pub file: Text,
+    /// Of the scenario file that says it; not hashed, not printed.
+    #[serde(skip)]
+    pub beside: std::path::PathBuf,
+    pub format: Format,
+    pub per_thread: PerThread,
+    /// At the recorded times, so much faster; None: each when the one before has ended.
+    pub speed: Option<f64>,
+    pub only: Vec<String>,
+    pub user: String,
+    pub database: String,
+    /// Regular expression; empty = all.
+    #[serde(rename = "match")]
+    pub matching: String,
+    pub first: Option<u64>,
+    /// A time, or `+` and a duration; empty = from the beginning.
+    pub from: String,
+    pub allow_writes: bool,
 }
 
 /// How a count is dealt to threads.

@@ -4,12 +4,16 @@
 
 use super::extract::Extract;
 use super::workload;
-use super::{GroupPlan, PhasePlan, Share};
+use super::{GroupPlan, PhasePlan, ReplayPlan, Share};
 use crate::diag::{Diagnostic, Span};
 use crate::op::Verb;
 use crate::scenario::check::Place;
 use crate::scenario::model::PHASE;
 use crate::scenario::read::Reader;
+use crate::scenario::tree::Node;
+use crate::workload::querylog::Format;
+use crate::workload::querylog::filter::parse_from;
+use crate::workload::querylog::spool::PerThread;
 use crate::workload::spec::MixEntry;
 use std::sync::Arc;
 
@@ -18,6 +22,10 @@ pub struct ResolvedPhase {
     pub name: String,
     pub plan: Option<Arc<PhasePlan>>,
     pub groups: Vec<GroupPlaces>,
+    /// Of the operations of `prepare`, then of `cleanup`.
+    pub once: Vec<Span>,
+    /// Of `restart_servers`.
+    pub restarts: Vec<Span>,
 }
 
 /// Where a group says what.
@@ -30,7 +38,13 @@ pub struct GroupPlaces {
 }
 
 pub fn extract(ex: &mut Extract<'_, '_>, ordinal: u32) -> Option<ResolvedPhase> {
-    let node = ex.fit(&Place::TOP.list("phases"), &ex.evaluation.node, PHASE)?;
+    let resolved = extract_node(ex, &ex.evaluation.node, ordinal)?;
+    ex.all_used().then_some(resolved)
+}
+
+/// A phase that may be a part of the evaluated section.
+pub fn extract_node(ex: &mut Extract<'_, '_>, said: &Node, ordinal: u32) -> Option<ResolvedPhase> {
+    let node = ex.fit(&Place::TOP.list("phases"), said, PHASE)?;
     let reader = Reader::new(&node)?;
     let name = reader.text("name")?.to_owned();
     if reader.bool("when") == Some(false) {
@@ -38,6 +52,8 @@ pub fn extract(ex: &mut Extract<'_, '_>, ordinal: u32) -> Option<ResolvedPhase> 
             name,
             plan: None,
             groups: Vec::new(),
+            once: Vec::new(),
+            restarts: Vec::new(),
         });
     }
     let duration_ns = reader.nanoseconds("duration");
@@ -70,12 +86,34 @@ pub fn extract(ex: &mut Extract<'_, '_>, ordinal: u32) -> Option<ResolvedPhase> 
         warmup_ns: reader.nanoseconds("warmup").unwrap_or(0),
         at_least_ns,
         groups,
+        prepare: owned(&reader, "prepare"),
+        cleanup: owned(&reader, "cleanup"),
+        prepare_timeout_ns: reader
+            .nanoseconds("prepare_timeout")
+            .unwrap_or(60_000_000_000),
+        restart_servers: owned(&reader, "restart_servers"),
     };
     good.then(|| ResolvedPhase {
         name,
+        once: once(&reader),
+        restarts: spans(&reader, "restart_servers"),
         plan: Some(plan.into()),
         groups: places,
     })
+}
+
+fn owned(reader: &Reader<'_>, key: &str) -> Vec<String> {
+    reader.texts(key).into_iter().map(str::to_owned).collect()
+}
+
+fn spans(reader: &Reader<'_>, key: &str) -> Vec<Span> {
+    let nodes = reader.list(key).unwrap_or(&[]).iter();
+    nodes.map(|node| node.span).collect()
+}
+
+/// Where the operations of `prepare` and `cleanup` stand, in the order of `PhasePlan::once`.
+fn once(reader: &Reader<'_>) -> Vec<Span> {
+    [spans(reader, "prepare"), spans(reader, "cleanup")].concat()
 }
 
 /// The groups that the phase says, or the phase itself as its one group.
@@ -94,9 +132,24 @@ fn extract_group(
     duration_ns: Option<u64>,
 ) -> Option<(GroupPlan, GroupPlaces)> {
     let is_phase = std::ptr::eq(phase.table, group.table);
-    let (mix, operations_at) = mix(ex, group)?;
+    let replay = match group.table("replay") {
+        Some(said) => Some(replay(ex, group, &said)?),
+        None => None,
+    };
     let threads = group.count("threads").unwrap_or(1) as u32;
-    let operations = count(ex, group, threads, duration_ns)?;
+    let (mix, operations_at, operations) = match &replay {
+        Some(_) => {
+            let statement = MixEntry {
+                operation: Verb::Statement.name().to_owned(),
+                weight: 1.0,
+            };
+            (vec![statement], vec![group.span_of("replay")], None)
+        }
+        None => {
+            let (mix, spans) = mix(ex, group)?;
+            (mix, spans, count(ex, group, threads, duration_ns)?)
+        }
+    };
     let verify = group.bool("verify").unwrap_or(false);
     if verify {
         reads_something(ex, group, &mix)?;
@@ -117,6 +170,7 @@ fn extract_group(
             false => group.text("name").unwrap_or_default().to_owned(),
         },
         mix,
+        replay,
         threads,
         operations,
         share: match group.text("share") {
@@ -137,6 +191,58 @@ fn extract_group(
         keys: keys_at,
     };
     Some((plan, places))
+}
+
+fn replay(ex: &mut Extract<'_, '_>, group: &Reader<'_>, said: &Reader<'_>) -> Option<ReplayPlan> {
+    for key in ["operation", "mix", "operations", "operations_per_thread"] {
+        if group.has(key) {
+            let message =
+                format!("`replay` says what the threads do and how often, and so does `{key}`");
+            let help = match key {
+                "operation" | "mix" => "keep one of them",
+                _ => "say `first = n` in the replay, or a `duration`",
+            };
+            let fault = Diagnostic::error("conflicting-keys", group.span_of(key), message);
+            return ex.refuse(fault.related(said.span, "the replay").help(help));
+        }
+    }
+    let from = said.text("from").unwrap_or_default();
+    if !from.is_empty() && parse_from(from).is_none() {
+        let message = format!("`{from}` is no time");
+        let help = "from = \"2026-11-30 20:41:15\", or from = \"+10min\"";
+        let fault = Diagnostic::error("wrong-time", said.span_of("from"), message).help(help);
+        return ex.refuse(fault);
+    }
+    let owned = |key: &str| said.text(key).unwrap_or_default().to_owned();
+    Some(ReplayPlan {
+        file: ex.text_of(said, "file")?,
+        beside: ex.resolve("", said.span_of("file")),
+        format: said
+            .text("format")
+            .and_then(Format::parse)
+            .unwrap_or(Format::Auto),
+        per_thread: match said.text("per_thread") {
+            Some("share") => PerThread::Share,
+            Some("connection") => PerThread::Connection,
+            _ => PerThread::Whole,
+        },
+        speed: match said.text("timing") {
+            Some("recorded") => Some(said.number("speed").unwrap_or(1.0)),
+            _ if said.has("speed") => {
+                let message = "`speed` is that of recorded times, and this replay has none";
+                let fault = Diagnostic::error("conflicting-keys", said.span_of("speed"), message);
+                return ex.refuse(fault.help("say `timing = \"recorded\"`"));
+            }
+            _ => None,
+        },
+        only: said.texts("only").into_iter().map(str::to_owned).collect(),
+        user: owned("user"),
+        database: owned("database"),
+        matching: owned("match"),
+        first: said.count("first"),
+        from: from.to_owned(),
+        allow_writes: said.bool("allow_writes").unwrap_or(false),
+    })
 }
 
 /// Whether a built-in operation writes a value. The scenario's own may use `$value`.

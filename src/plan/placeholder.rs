@@ -74,6 +74,10 @@ impl RunContext for Placeholders<'_> {
         Some(1)
     }
 
+    fn dataset_file(&self, dataset: &str, file: &str) -> Result<String, String> {
+        Ok(format!("/tmp/datasets/{dataset}/{file}"))
+    }
+
     fn run_directory(&self) -> Result<String, String> {
         Ok("/tmp/run".to_owned())
     }

@@ -1,14 +1,16 @@
 //! What each run does: sections resolved and put together to shapes, each different one once.
 
+use super::dataset::{self, ResolvedDataset};
 use super::estimate::estimate;
 use super::extract::Extract;
 use super::nodes::json_to_node;
 use super::phase::{self, ResolvedPhase};
+use super::probe::{self, ResolvedProbe};
 use super::scope::{At, Mask, Scope, Stage};
 use super::section::Section;
 use super::server::{self, ResolvedServer};
 use super::target::{self, ResolvedTarget};
-use super::{Shape, input, suit};
+use super::{DatasetPlan, Shape, input, suit};
 use crate::diag::{Diagnostic, Span, did_you_mean};
 use crate::driver::spec::DriverSpec;
 use crate::scenario::tree::{Node, Table};
@@ -28,6 +30,10 @@ pub struct Resolver<'r> {
     pub targets: Vec<Named<ResolvedTarget>>,
     pub servers: Vec<Named<ResolvedServer>>,
     pub phases: Vec<Section<ResolvedPhase>>,
+    pub probes: Vec<Section<ResolvedProbe>>,
+    datasets: Vec<Named<ResolvedDataset>>,
+    /// Those of runs, each different one once.
+    known_datasets: HashMap<String, Arc<DatasetPlan>>,
     /// Vars that tables read.
     vars: Section<Vars>,
     target_axis: Option<usize>,
@@ -67,8 +73,21 @@ impl<'r> Resolver<'r> {
         let servers = named(scope, section("servers"), 0);
         let phases = input::phases(root).into_iter();
         let phases = phases
-            .map(|node| Section::new(scope, node, Stage::Plan, 0))
+            .map(|node| Section::new(scope, node, Stage::Run, 0))
             .collect();
+        let probes = root.get("probes").and_then(Node::array).unwrap_or(&[]);
+        let probes = probes
+            .iter()
+            .map(|node| Section::new(scope, node.clone(), Stage::Run, 0))
+            .collect();
+        let entries = section("datasets").map(|table| table.entries.as_slice());
+        let merged = input::Merged::of(root);
+        let datasets = dataset::sections(&merged, entries.unwrap_or_default());
+        let datasets = datasets.into_iter().map(|(name, node)| Named {
+            name,
+            section: Section::new(scope, node, Stage::Run, 0),
+        });
+        let datasets = datasets.collect();
         let vars = vars_of_tables(scope, root);
         Resolver {
             drivers,
@@ -76,6 +95,9 @@ impl<'r> Resolver<'r> {
             targets,
             servers,
             phases,
+            probes,
+            datasets,
+            known_datasets: HashMap::new(),
             vars,
             target_axis: scope.axis("target"),
             shapes: Vec::new(),
@@ -95,10 +117,16 @@ impl<'r> Resolver<'r> {
         let target = self.target_of(scope, at)?;
         let resolved = self.resolve_target(scope, target, at);
         let phases = self.resolve_phases(scope, at);
+        let probes = self.resolve_probes(scope, at);
+        let dataset = resolved
+            .as_ref()
+            .map(|(_, target)| self.resolve_dataset(scope, target, at));
         let vars = self.resolve_vars(scope, at);
         let (target_number, resolved) = resolved?;
         let servers = self.resolve_servers(scope, &resolved, at);
-        let (servers, phases, (vars_number, vars)) = (servers?, phases?, vars?);
+        let (servers, phases, probes) = (servers?, phases?, probes?);
+        let (vars_number, vars) = vars?;
+        let dataset = dataset.flatten()?;
         let mut key = vec![target as u32, target_number, vars_number];
         key.extend(
             servers
@@ -109,14 +137,37 @@ impl<'r> Resolver<'r> {
             Some(_) => *number,
             None => LEFT_OUT,
         }));
+        key.extend(probes.iter().map(|(number, probe)| match probe.plan {
+            Some(_) => *number,
+            None => LEFT_OUT,
+        }));
+        key.extend(
+            dataset
+                .iter()
+                .flat_map(|(name, number, _)| [*name, *number]),
+        );
         let key: Box<[u32]> = key.into();
         if let Some(known) = self.known.get(&key) {
             return *known;
         }
-        let fits = self.check_phases(scope, target, target_number, &resolved, &phases, at);
+        let mut fits = self.check_phases(scope, target, target_number, &resolved, &phases, at);
+        let mask = self.target_mask(target);
+        for (_, probe) in &probes {
+            fits &= probe::check(scope, &resolved, &servers, &phases, probe, mask, at);
+        }
+        let dataset = match &dataset {
+            None => None,
+            Some((_, _, dataset)) => {
+                let seed = scope.seed();
+                let plan = dataset::of_run(scope, dataset, &resolved, &servers, seed, mask, at);
+                fits &= plan.is_some();
+                plan.map(|plan| self.shared_dataset(plan))
+            }
+        };
         let number = fits.then_some(self.shapes.len() as u32);
         if fits {
-            self.shapes.push(shape(&resolved, &servers, &phases, &vars));
+            self.shapes
+                .push(shape(&resolved, &servers, &phases, dataset, &probes, &vars));
             let phases = phases.into_iter().map(|(_, phase)| phase).collect();
             self.parts.push(Parts {
                 target: resolved,
@@ -238,6 +289,69 @@ impl<'r> Resolver<'r> {
         all
     }
 
+    fn resolve_probes(
+        &mut self,
+        scope: &mut Scope<'_>,
+        at: At<'_>,
+    ) -> Option<Vec<(u32, Rc<ResolvedProbe>)>> {
+        let drivers = self.drivers;
+        let mut all = Some(Vec::with_capacity(self.probes.len()));
+        for section in &mut self.probes {
+            let probe = section.get(scope, at, None, |scope, evaluation| {
+                probe::extract(&mut Extract::new(scope, evaluation, at, drivers))
+            });
+            match (probe, &mut all) {
+                (Some(probe), Some(list)) => list.push(probe),
+                (Some(_), None) => {}
+                (None, _) => all = None,
+            }
+        }
+        all
+    }
+
+    /// None inside where the target has none: (position, number among its different ones, dataset).
+    #[allow(clippy::type_complexity)]
+    fn resolve_dataset(
+        &mut self,
+        scope: &mut Scope<'_>,
+        target: &ResolvedTarget,
+        at: At<'_>,
+    ) -> Option<Option<(u32, u32, Rc<ResolvedDataset>)>> {
+        let Some((name, span)) = &target.dataset else {
+            return Some(None);
+        };
+        let drivers = self.drivers;
+        let Some(position) = self.datasets.iter().position(|known| known.name == *name) else {
+            let known = self.datasets.iter().map(|known| known.name.as_str());
+            let help = match did_you_mean(name, known) {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => format!("add `[datasets.{name}]` with its phases"),
+            };
+            let message = format!("there is no dataset `{name}`");
+            let fault = Diagnostic::error("unknown-dataset", *span, message).help(help);
+            scope.report_here(fault, at);
+            return None;
+        };
+        let section = &mut self.datasets[position].section;
+        let resolved = section.get(scope, at, None, |scope, evaluation| {
+            let mut ex = Extract::new(scope, evaluation, at, drivers);
+            dataset::extract(&mut ex, name, position as u32)
+        });
+        let (number, dataset) = resolved?;
+        Some(Some((position as u32, number, dataset)))
+    }
+
+    fn shared_dataset(&mut self, plan: DatasetPlan) -> Arc<DatasetPlan> {
+        let key = format!("{} {}", plan.name, plan.identity);
+        let known = self.known_datasets.entry(key);
+        Arc::clone(known.or_insert_with(|| Arc::new(plan)))
+    }
+
+    /// The axes that choose and change a target.
+    fn target_mask(&self, target: usize) -> Mask {
+        self.targets[target].section.mask | self.target_axis.map_or(0, |axis| 1 << axis)
+    }
+
     fn resolve_vars(&mut self, scope: &mut Scope<'_>, at: At<'_>) -> Option<(u32, Rc<Vars>)> {
         let names = self.vars.node.array().unwrap_or(&[]).to_vec();
         self.vars.get(scope, at, None, |scope, _| {
@@ -304,8 +418,7 @@ impl<'r> Resolver<'r> {
                 .checked
                 .contains(&(target as u32, target_number, ordinal as u32, *number))
             {
-                let mask: Mask = self.targets[target].section.mask
-                    | self.target_axis.map_or(0, |axis| 1 << axis);
+                let mask = self.target_mask(target);
                 if suit::phase_suits(scope, resolved, phase, mask, at) {
                     self.checked
                         .insert((target as u32, target_number, ordinal as u32, *number));
@@ -350,23 +463,40 @@ fn shape(
     target: &ResolvedTarget,
     servers: &[(usize, u32, Rc<ResolvedServer>)],
     phases: &[(u32, Rc<ResolvedPhase>)],
+    dataset: Option<Arc<DatasetPlan>>,
+    probes: &[(u32, Rc<ResolvedProbe>)],
     vars: &Vars,
 ) -> Shape {
+    let read = |probe: &&(u32, Rc<ResolvedProbe>)| probe.1.is_read(phases);
+    let not_read = probes.iter().filter(|probe| !read(probe));
+    let not_read = not_read.map(|(_, probe)| format!("probe.{}", probe.name));
+    let read_probes = probes.iter().filter(read);
+    let read_probes = read_probes.filter_map(|(_, probe)| probe.plan.clone());
+    let read_probes = read_probes.collect();
     let left_out = phases.iter().filter(|(_, phase)| phase.plan.is_none());
-    let left_out = left_out.map(|(_, phase)| phase.name.clone()).collect();
+    let left_out = left_out.map(|(_, phase)| phase.name.clone());
+    let left_out = left_out.chain(not_read).collect();
     let phases: Vec<_> = phases
         .iter()
         .filter_map(|(_, phase)| phase.plan.clone())
         .collect();
     let held_in = target.plan.held_in.unwrap_or(target.driver.held_in);
+    let loaded = dataset.iter().flat_map(|dataset| &dataset.phases);
+    let all: Vec<_> = loaded.chain(&phases).cloned().collect();
+    let mut estimate = estimate(&all, target.plan.copies, held_in);
+    let loading = super::estimate::estimate(&phases, 1, held_in);
+    // Filling it is no part of each run.
+    (estimate.operations, estimate.seconds) = (loading.operations, loading.seconds);
     Shape {
-        estimate: estimate(&phases, target.plan.copies, held_in),
+        estimate,
         target: target.plan.clone(),
         servers: servers
             .iter()
             .map(|(_, _, server)| server.plan.clone())
             .collect(),
         phases,
+        dataset,
+        probes: read_probes,
         left_out,
         vars: vars.clone(),
     }

@@ -148,6 +148,10 @@ impl<'s> Scope<'s> {
         self.axes.iter().position(|axis| axis.name == name)
     }
 
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
     pub fn var_mask(&self, name: &str) -> Option<Mask> {
         self.vars.get(name).map(|var| var.mask)
     }

@@ -61,16 +61,9 @@ pub fn start_order(
     let mut good = true;
     for (position, _, server) in &waiting {
         for (span, asked) in server.asked.iter().filter(|(_, asked)| !in_run(asked)) {
-            let message = format!(
-                "`{}` asks for the server `{asked}`, which is not in this run",
-                server.plan.name
-            );
+            let fault = server_fault(&format!("`{}`", server.plan.name), asked, *span);
             let mask = all[*position].section.mask;
-            scope.report(
-                Diagnostic::error("server-not-in-run", *span, message),
-                mask,
-                at,
-            );
+            scope.report(fault, mask, at);
             good = false;
         }
         for name in server
@@ -114,6 +107,12 @@ pub fn start_order(
     good.then_some(started)
 }
 
+/// What asks for a server that the run does not start.
+pub fn server_fault(what: &str, server: &str, span: Span) -> Diagnostic {
+    let message = format!("{what} asks for the server `{server}`, which is not in this run");
+    Diagnostic::error("server-not-in-run", span, message)
+}
+
 fn place_in_list(node: &Node, key: &str, item: &str) -> Span {
     let Some(list) = node.table().and_then(|table| table.get(key)) else {
         return node.span;
@@ -143,7 +142,17 @@ pub fn phase_suits(
             scope.report(diagnostic, mask, at);
             good = false;
         };
-        for (entry, span) in group.mix.iter().zip(&places.operations) {
+        if group.replay.is_some() && !target.driver.replay {
+            let message = format!(
+                "the driver `{}` executes no statements of a log",
+                target.driver.name
+            );
+            let fault = Diagnostic::error("no-replay", places.operations[0], message)
+                .help("replay into mysql, postgres or sqlite");
+            report(places.operations[0], fault);
+        }
+        let made = group.mix.iter().zip(&places.operations);
+        for (entry, span) in made.filter(|_| group.replay.is_none()) {
             if let Some(fault) = operation_fault(target, &entry.operation, *span) {
                 report(*span, fault);
             }
@@ -158,10 +167,22 @@ pub fn phase_suits(
             report(places.endpoints, fault);
         }
     }
+    let once = plan.prepare.iter().chain(&plan.cleanup).zip(&phase.once);
+    let once = once.filter_map(|(operation, span)| operation_fault(target, operation, *span));
+    let restarts = plan.restart_servers.iter().zip(&phase.restarts);
+    let restarts = restarts.filter_map(|(server, span)| {
+        let in_run = target.servers.iter().any(|(name, _)| name == server);
+        (!in_run).then(|| server_fault(&format!("the phase `{}`", phase.name), server, *span))
+    });
+    for fault in once.chain(restarts).collect::<Vec<_>>() {
+        let mask = mask | scope.mask_at(fault.span);
+        scope.report(fault, mask, at);
+        good = false;
+    }
     good && scope.faults.count() == before
 }
 
-fn operation_fault(target: &ResolvedTarget, operation: &str, span: Span) -> Option<Diagnostic> {
+pub fn operation_fault(target: &ResolvedTarget, operation: &str, span: Span) -> Option<Diagnostic> {
     let driver = target.driver;
     if target
         .plan

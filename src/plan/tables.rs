@@ -7,7 +7,7 @@ use super::expand::Sweep;
 use super::resolve::Resolver;
 use super::scope::{At, Key, Mask, Scope, Stage, axis_names};
 use super::section::Section;
-use super::{GroupPlan, PhasePlan, RepeatRule, RunPlan, TablePlan};
+use super::{ConditionPlan, GroupPlan, PhasePlan, RepeatRule, RunPlan, TablePlan};
 use crate::diag::{Diagnostic, Span, did_you_mean};
 use crate::scenario::read::{Reader, to_json};
 use crate::scenario::tree::{Node, Table};
@@ -29,7 +29,18 @@ pub fn names_read(root: &Table) -> BTreeSet<String> {
             }
         }
     }
+    for condition in conditions_of(root) {
+        let texts = ["require", "message"].map(|key| condition.text(key));
+        for scan in texts.into_iter().flatten().map(template::scan) {
+            names.extend(scan.map(|scan| scan.names).unwrap_or_default());
+        }
+    }
     names
+}
+
+fn conditions_of(root: &Table) -> Vec<Reader<'_>> {
+    let conditions = root.get("conditions").and_then(Node::array).unwrap_or(&[]);
+    conditions.iter().filter_map(Reader::new).collect()
 }
 
 fn tables_of(root: &Table) -> Vec<Reader<'_>> {
@@ -45,6 +56,7 @@ struct World<'w> {
     /// By name: groups, and operations of each.
     /// By name, each different set of groups and operations once: an axis may change what a phase does.
     phases: BTreeMap<String, Vec<Arc<PhasePlan>>>,
+    probes: Vec<String>,
     sweep: &'w Sweep,
 }
 
@@ -55,13 +67,14 @@ pub fn extract(
     runs: &[RunPlan],
     sweep: &Sweep,
     labels: &BTreeMap<String, serde_json::Value>,
-) -> Vec<TablePlan> {
+) -> (Vec<TablePlan>, Vec<ConditionPlan>) {
     let phases = resolver.shapes.iter().flat_map(|shape| &shape.phases);
     let mut world = World {
         axes: sweep.axes.iter().map(|axis| axis.name.clone()).collect(),
         labels: labels.keys().cloned().collect(),
         vars: scope.var_names(),
         phases: BTreeMap::new(),
+        probes: probe_names(root),
         sweep,
     };
     for phase in phases {
@@ -80,7 +93,58 @@ pub fn extract(
         check_cells(scope, &table, &plan, &world, runs);
         plans.push(plan);
     }
-    plans
+    let all_known = !resolver.shapes.is_empty() && world.phases.len() == resolver.phases.len();
+    let conditions = conditions_of(root);
+    let conditions = conditions
+        .iter()
+        .map(|condition| condition_plan(scope, condition, all_known.then_some(&world)))
+        .collect();
+    (plans, conditions)
+}
+
+fn probe_names(root: &Table) -> Vec<String> {
+    let probes = root.get("probes").and_then(Node::array).unwrap_or(&[]);
+    let probes = probes.iter().filter_map(Reader::new);
+    probes
+        .filter_map(|probe| probe.text("name").map(str::to_owned))
+        .collect()
+}
+
+fn condition_plan(
+    scope: &mut Scope<'_>,
+    condition: &Reader<'_>,
+    world: Option<&World<'_>>,
+) -> ConditionPlan {
+    let node = condition.node("require");
+    let require = node.and_then(|node| expression(scope, node));
+    let message = condition.text("message").unwrap_or_default();
+    if let Err(fault) = template::scan(message) {
+        let span = condition.span_of("message");
+        let fault = Diagnostic::error("template-syntax", span, fault.message).help(fault.help);
+        scope.faults.add_plain(fault);
+    }
+    if let Some(world) = world {
+        if let Some(node) = node {
+            check_expression(scope, node, world, true);
+        }
+        if let Some(node) = condition.node("message") {
+            for part in expressions_of(message) {
+                check_part(scope, node, part, world, true);
+            }
+        }
+    }
+    ConditionPlan {
+        require: require.unwrap_or_default(),
+        message: message.to_owned(),
+    }
+}
+
+/// What stands between the double braces of a text.
+fn expressions_of(text: &str) -> impl Iterator<Item = &str> {
+    text.split("{{")
+        .skip(1)
+        .filter_map(|part| part.split_once("}}"))
+        .map(|(expression, _)| expression)
 }
 
 /// Whether two phases have the same groups with the same operations.
@@ -275,12 +339,24 @@ fn check_ratio(
 /// Reports names and columns that the results will not have.
 fn check_expression(scope: &mut Scope<'_>, node: &Node, world: &World<'_>, results: bool) {
     let text = node.string().unwrap_or_default();
-    let Some(range) = whole_expression(text) else {
-        return;
-    };
-    for path in template::nested_names(&text[range]).unwrap_or_default() {
+    if let Some(range) = whole_expression(text) {
+        check_part(scope, node, &text[range], world, results);
+    }
+}
+
+/// The same of one expression of the text.
+fn check_part(
+    scope: &mut Scope<'_>,
+    node: &Node,
+    expression: &str,
+    world: &World<'_>,
+    results: bool,
+) {
+    let text = node.string().unwrap_or_default();
+    for path in template::nested_names(expression).unwrap_or_default() {
         let parts: Vec<&str> = path.split('.').collect();
         let fault = match (world.phases.get(parts[0]), results) {
+            _ if parts[0] == "probe" && results => probe_fault(world, &parts),
             (Some(phases), true) => {
                 let mut faults = phases.iter().map(|phase| path_fault(phase, &parts));
                 let first = faults.next().flatten();
@@ -300,6 +376,22 @@ fn check_expression(scope: &mut Scope<'_>, node: &Node, world: &World<'_>, resul
                 .add_plain(Diagnostic::error("unknown-result", span, message).help(help));
         }
     }
+}
+
+/// A path is `probe.NAME`.
+fn probe_fault<'p>(world: &World<'_>, parts: &[&'p str]) -> Option<NameFault<'p>> {
+    let name = parts.get(1).copied().unwrap_or("");
+    if world.probes.iter().any(|probe| probe == name) {
+        return None;
+    }
+    let known = world.probes.iter().map(String::as_str);
+    let help = match did_you_mean(name, known.clone()) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None if world.probes.is_empty() => "the scenario has no `[[probes]]`".to_owned(),
+        None => format!("there are: {}", Vec::from_iter(known).join(", ")),
+    };
+    let word = parts.last().copied().unwrap_or("probe");
+    Some((format!("there is no probe `{name}`"), help, word))
 }
 
 type NameFault<'p> = (String, String, &'p str);

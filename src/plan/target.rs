@@ -16,6 +16,7 @@ pub struct ResolvedTarget {
     pub plan: Arc<TargetPlan>,
     pub driver: &'static DriverSpec,
     pub servers: Vec<(String, Span)>,
+    pub dataset: Option<(String, Span)>,
     /// Servers that any of its strings asks for.
     pub asked: Vec<(Span, String)>,
     /// Servers that its endpoints ask for.
@@ -79,6 +80,9 @@ pub fn extract(
         plan: plan.into(),
         driver,
         servers: servers.map(|server| (plain(server), server.span)).collect(),
+        dataset: reader
+            .text("dataset")
+            .map(|name| (name.to_owned(), reader.span_of("dataset"))),
         asked,
         named_by_endpoints,
         doubles: doubles(&reader),

@@ -7,8 +7,8 @@ use super::cells;
 use crate::clock;
 use crate::measure::latency::{PERCENTILES, percentile_ns};
 use crate::measure::record::{
-    Counts, ErrorRecord, GroupRecord, Latencies, OperationRecord, PhaseRecord, RunRecord, Sample,
-    Stage, WindowOperation, WindowRecord,
+    Counts, ErrorRecord, Extra, GroupRecord, Latencies, OperationRecord, PhaseRecord, RunRecord,
+    Sample, Stage, WindowOperation, WindowRecord,
 };
 use crate::plan::{Plan, RunPlan};
 use std::sync::LazyLock;
@@ -106,7 +106,11 @@ const OPERATION_HEAD: [(&str, OperationCell); 12] = [
     ("group", |row| row.group.name.clone()),
     ("operation", |row| row.operation.operation.clone()),
     ("measured", |row| row.phase.measured.to_string()),
-    ("load_model", |_| "closed".to_owned()),
+    ("load_model", |row| {
+        let extra = row.operation.extra.as_ref();
+        let recorded = extra.is_some_and(|extra| !extra.lag.is_empty());
+        if recorded { "recorded" } else { "closed" }.to_owned()
+    }),
     ("threads", |row| row.group.threads.to_string()),
     ("workers", |row| row.group.workers.to_string()),
     ("connections", |row| row.group.connections.to_string()),
@@ -121,7 +125,7 @@ const OPERATION_HEAD: [(&str, OperationCell); 12] = [
 ];
 
 /// operations.csv after the measures.
-const OPERATION_TAIL: [(&str, OperationCell); 8] = [
+const OPERATION_TAIL: [(&str, OperationCell); 15] = [
     ("intended_rate_per_second", |_| String::new()),
     ("reconnections", |row| row.group.reconnections.to_string()),
     ("reconnecting_seconds", |row| {
@@ -134,7 +138,38 @@ const OPERATION_TAIL: [(&str, OperationCell); 8] = [
     ("client_turn_p50_us", |row| turn(row.group, 50.0)),
     ("client_turn_p99_us", |row| turn(row.group, 99.0)),
     ("client_turn_max_us", |row| maximum(&row.group.client_turn)),
+    ("warnings", |row| {
+        let extra = row.operation.extra.as_ref();
+        extra.map_or(0, |extra| extra.warnings).to_string()
+    }),
+    ("connect_time_p50_us", |row| {
+        of_extra(row.extra(), |extra| at(&extra.connect, 50.0))
+    }),
+    ("connect_time_p99_us", |row| {
+        of_extra(row.extra(), |extra| at(&extra.connect, 99.0))
+    }),
+    ("connect_time_max_us", |row| {
+        of_extra(row.extra(), |extra| maximum(&extra.connect))
+    }),
+    ("first_byte_time_p50_us", |row| {
+        of_extra(row.extra(), |extra| at(&extra.first_byte, 50.0))
+    }),
+    ("first_byte_time_p99_us", |row| {
+        of_extra(row.extra(), |extra| at(&extra.first_byte, 99.0))
+    }),
+    ("first_byte_time_max_us", |row| {
+        of_extra(row.extra(), |extra| maximum(&extra.first_byte))
+    }),
 ];
+
+/// A cell of what only some operations have; empty where none had it.
+fn of_extra(extra: Option<&Extra>, cell: impl Fn(&Extra) -> String) -> String {
+    extra.map(cell).unwrap_or_default()
+}
+
+fn at(latencies: &Latencies, q: f64) -> String {
+    cells::optional_microseconds(percentile_ns(latencies, 0, q))
+}
 
 /// `127.0.0.1:7001=5000 127.0.0.1:7002=5000`.
 fn endpoints(group: &GroupRecord) -> String {
@@ -164,6 +199,7 @@ pub trait Measured {
     /// All operations that ended inside it.
     fn ended_inside(&self) -> u64;
     fn measured_time(&self) -> Duration;
+    fn extra(&self) -> Option<&Extra>;
 }
 
 impl Measured for OperationFacts<'_> {
@@ -181,6 +217,9 @@ impl Measured for OperationFacts<'_> {
     }
     fn measured_time(&self) -> Duration {
         self.phase.measured_time
+    }
+    fn extra(&self) -> Option<&Extra> {
+        self.operation.extra.as_deref()
     }
 }
 
@@ -258,23 +297,49 @@ fn latency_columns(columns: &mut Vec<(String, MeasureCell)>) {
     add(columns, "succeeded_service_time_max_us", |row| {
         maximum(row.succeeded())
     });
-    // A closed loop has no intended start, so none of these is known.
-    for name in intended_columns() {
-        add(columns, &name, |_| String::new());
-    }
+    intended_columns(columns);
 }
 
-/// Columns of latencies from the intended start.
-fn intended_columns() -> Vec<String> {
-    let percentiles = || PERCENTILES.iter().map(|(name, _)| *name);
-    let all = percentiles().map(|name| format!("response_time_{name}_us"));
-    let succeeded = ["min", "mean"]
-        .into_iter()
-        .chain(percentiles())
-        .chain(["max"])
-        .map(|name| format!("succeeded_response_time_{name}_us"));
-    let lag = ["p50", "p99", "max"].map(|name| format!("start_lag_{name}_us"));
-    all.chain(succeeded).chain(lag).collect()
+/// Latencies from the intended start; a closed loop has none, so they are empty there.
+fn intended_columns(columns: &mut Vec<(String, MeasureCell)>) {
+    for (name, q) in PERCENTILES {
+        add(columns, &format!("response_time_{name}_us"), move |row| {
+            let unsuccessful = row.counts().unsuccessful();
+            of_intended(row, |extra| {
+                cells::optional_microseconds(percentile_ns(&extra.response, unsuccessful, q))
+            })
+        });
+    }
+    add(columns, "succeeded_response_time_min_us", |row| {
+        of_intended(row, |extra| {
+            let latencies = &extra.response;
+            cells::optional_microseconds((!latencies.is_empty()).then_some(latencies.min_ns))
+        })
+    });
+    add(columns, "succeeded_response_time_mean_us", |row| {
+        of_intended(row, |extra| cells::mean_microseconds(&extra.response))
+    });
+    for (name, q) in PERCENTILES {
+        let name = format!("succeeded_response_time_{name}_us");
+        add(columns, &name, move |row| {
+            of_intended(row, |extra| at(&extra.response, q))
+        });
+    }
+    add(columns, "succeeded_response_time_max_us", |row| {
+        of_intended(row, |extra| maximum(&extra.response))
+    });
+    for (name, q) in [("p50", 50.0), ("p99", 99.0)] {
+        add(columns, &format!("start_lag_{name}_us"), move |row| {
+            of_intended(row, |extra| at(&extra.lag, q))
+        });
+    }
+    add(columns, "start_lag_max_us", |row| {
+        of_intended(row, |extra| maximum(&extra.lag))
+    });
+}
+
+fn of_intended(row: &dyn Measured, cell: impl Fn(&Extra) -> String) -> String {
+    of_extra(row.extra().filter(|extra| !extra.lag.is_empty()), cell)
 }
 
 fn add(
@@ -359,6 +424,9 @@ impl Measured for WindowFacts<'_> {
     }
     fn measured_time(&self) -> Duration {
         self.window.length
+    }
+    fn extra(&self) -> Option<&Extra> {
+        self.measures.extra.as_deref()
     }
 }
 
@@ -450,6 +518,36 @@ pub fn servers_header() -> Vec<String> {
 pub fn sample_row(run: &RunCells, sample: &Sample) -> Vec<String> {
     let cells = SAMPLE.iter().map(|(_, cell)| cell(sample));
     std::iter::once(run.run.clone()).chain(cells).collect()
+}
+
+pub fn probes_header(plan: &Plan) -> Vec<String> {
+    let axes = plan.axes.iter().map(|axis| format!("sweep_{}", axis.name));
+    std::iter::once("run".to_owned())
+        .chain(axes)
+        .chain(["repeat", "probe", "value", "unit"].map(str::to_owned))
+        .collect()
+}
+
+/// A probe's value: a number as it is, a text escaped.
+pub fn probe_row(
+    plan: &Plan,
+    run: &RunCells,
+    probe: &str,
+    value: &serde_json::Value,
+    unit: &str,
+) -> Vec<String> {
+    let header = run_header(plan);
+    let kept = |name: &String| name.starts_with("sweep_") || name == "repeat";
+    let facts = header.iter().skip(1).zip(&run.facts);
+    let facts = facts.filter(|(name, _)| kept(name));
+    std::iter::once(run.run.clone())
+        .chain(facts.map(|(_, cell)| cell.clone()))
+        .chain([
+            probe.to_owned(),
+            cells::value_cell(value),
+            cells::text(unit),
+        ])
+        .collect()
 }
 
 /// Whether operations that ended in this stage belong to the phase's figures.

@@ -50,6 +50,10 @@ pub fn group(name: &str, operations: &[&str], threads: u32) -> GroupPlan {
 
 pub fn phase(name: &str, ordinal: u32, groups: Vec<GroupPlan>) -> PhasePlan {
     PhasePlan {
+        prepare: Vec::new(),
+        cleanup: Vec::new(),
+        prepare_timeout_ns: 0,
+        restart_servers: Vec::new(),
         name: name.into(),
         ordinal,
         measured: true,
@@ -107,6 +111,8 @@ pub fn plan_of(axes: &[(&str, &[Value])], repeats: u32) -> Plan {
     let shapes = names
         .iter()
         .map(|name| Shape {
+            dataset: None,
+            probes: Vec::new(),
             target: target(name, if name == "valkey" { "MemSQL" } else { "" }),
             servers: Vec::new(),
             phases: phases.clone(),
@@ -116,6 +122,7 @@ pub fn plan_of(axes: &[(&str, &[Value])], repeats: u32) -> Plan {
         })
         .collect();
     Plan {
+        conditions: Vec::new(),
         format: PLAN_FORMAT,
         hash: "abc".into(),
         scenario: ScenarioInfo {
@@ -227,6 +234,7 @@ fn timeouts(load: Load) -> Latencies {
 
 fn operation(name: &str, load: Load) -> OperationRecord {
     OperationRecord {
+        extra: None,
         operation: name.into(),
         counts: counts(load.succeeded, load.timed_out),
         succeeded_inside: load.succeeded,
@@ -309,6 +317,7 @@ pub fn windows(plan: &PhasePlan, load: Load, measured: Duration) -> Vec<WindowRe
             };
             let slots = plan.groups.iter().enumerate().flat_map(|(group, g)| {
                 (0..g.mix.len()).map(move |slot| WindowOperation {
+                    extra: None,
                     group,
                     slot,
                     counts: counts(part.succeeded, part.timed_out),

@@ -18,6 +18,7 @@ pub const OPERATIONS: &str = "operations.csv";
 pub const WINDOWS: &str = "windows.csv";
 pub const ERRORS: &str = "errors.csv";
 pub const SERVERS: &str = "servers.csv";
+pub const PROBES: &str = "probes.csv";
 /// Histograms, a file per run.
 pub const HLOG: &str = "hlog";
 /// Files as Basho Bench writes them, a directory per run; only where the scenario asks for them.
@@ -108,11 +109,6 @@ impl RunDirectory {
     /// The histograms of the run with this slug.
     pub fn hlog(&self, slug: &str) -> PathBuf {
         self.path.join(HLOG).join(format!("{slug}.hlog"))
-    }
-
-    /// Files as Basho Bench writes them, of the run with this slug.
-    pub fn basho(&self, slug: &str) -> PathBuf {
-        self.path.join(BASHO).join(slug)
     }
 
     /// Where the logs of the servers of the run with this slug belong.

@@ -31,6 +31,9 @@ pub struct Manifest {
     pub drivers: Vec<DriverFacts>,
     /// What the stores said of themselves, once per target.
     pub targets: Vec<TargetFacts>,
+    /// Logs that were replayed, each different one once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub logs: Vec<LogFacts>,
     pub host: Host,
     /// The author's own notes.
     pub hardware: BTreeMap<String, Value>,
@@ -123,6 +126,27 @@ pub struct Setting {
     pub value: String,
 }
 
+/// A log that phases replayed, and what its filter made of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct LogFacts {
+    /// As the scenario says it.
+    pub file: String,
+    pub bytes: u64,
+    /// Of the whole file, hex.
+    pub sha256: String,
+    /// As told by its first lines, or said.
+    pub format: String,
+    /// Statements that are replayed.
+    pub statements: u64,
+    /// Those that the filter did not want.
+    pub not_wanted: u64,
+    /// Those that may write, which was not allowed.
+    pub refused: u64,
+    /// Places that were not understood.
+    pub not_understood: u64,
+}
+
 /// One minimal request and its answer, the best of several.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -132,6 +156,13 @@ pub struct RoundTrip {
 }
 
 impl Manifest {
+    /// A log that many runs replay stands once.
+    pub fn add_log(&mut self, log: LogFacts) {
+        if !self.logs.contains(&log) {
+            self.logs.push(log);
+        }
+    }
+
     /// What is known before anything runs.
     pub fn new(plan: &Plan, files: Vec<SourceFile>, started: Timestamp) -> Manifest {
         Manifest {

@@ -5,7 +5,6 @@
 //! what a reader needs to believe the numbers, and `read` reads it all back. Knows the plan and the records; nothing of
 //! engines, servers or tables.
 
-mod basho;
 pub mod cells;
 pub mod columns;
 pub mod csv_file;

@@ -13,7 +13,7 @@ use std::path::Path;
 
 pub use crate::measure::latency::{PERCENTILES, percentile_ns};
 pub use crate::measure::record::{Latencies, Status};
-pub use crate::plan::{Axis, Plan, RepeatRule, Shape, TablePlan};
+pub use crate::plan::{Axis, ConditionPlan, PhasePlan, Plan, RepeatRule, Shape, TablePlan};
 
 /// A run directory, read.
 #[derive(Debug)]
@@ -133,7 +133,28 @@ pub struct Rows {
     by_run: HashMap<usize, Vec<csv::StringRecord>>,
 }
 
+/// What a run that is not finished has given until now.
+#[derive(Debug)]
+pub struct RunSoFar {
+    /// Position in the plan.
+    pub run: usize,
+    pub operations: Rows,
+    pub errors: Rows,
+    pub probes: Rows,
+    pub hlog: std::path::PathBuf,
+}
+
 impl Rows {
+    /// Rows of one run that are not in a file yet.
+    pub fn of_run(header: &[String], run: usize, rows: Vec<Vec<String>>) -> Rows {
+        let columns = header.iter().cloned().zip(0..).collect();
+        let records = rows.into_iter().map(csv::StringRecord::from).collect();
+        Rows {
+            columns,
+            by_run: HashMap::from([(run, records)]),
+        }
+    }
+
     pub fn of(&self, run: usize) -> &[csv::StringRecord] {
         self.by_run.get(&run).map_or(&[], Vec::as_slice)
     }

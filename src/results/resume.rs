@@ -20,6 +20,7 @@ pub struct Kept {
     pub windows: u64,
     pub errors: u64,
     pub servers: u64,
+    pub probes: u64,
     pub done: Vec<usize>,
 }
 
@@ -86,6 +87,7 @@ pub fn check(directory: &RunDirectory, plan: &Plan) -> Result<(Manifest, Kept), 
     kept.windows = of_done_runs(layout::WINDOWS, columns::windows_header())?;
     kept.errors = of_done_runs(layout::ERRORS, columns::errors_header())?;
     kept.servers = of_done_runs(layout::SERVERS, columns::servers_header())?;
+    kept.probes = of_done_runs(layout::PROBES, columns::probes_header(plan))?;
     Ok((manifest, kept))
 }
 

@@ -8,12 +8,12 @@
 //! file until their phase has ended. `finish` syncs all other files before it appends to runs.csv, so a kill at any moment
 //! leaves at most rows of a run that runs.csv does not know, and those are cut off by the next `begin` or `resume`.
 
-use super::basho::BashoFiles;
 use super::columns::{self, OperationFacts, RunCells, WindowFacts};
 use super::csv_file::CsvFile;
 use super::hlog::HistogramLog;
 use super::layout::{self, RunDirectory};
 use super::manifest::Manifest;
+use super::read::{Rows, RunSoFar};
 use super::{ResultsError, resume};
 use crate::measure::record::{PhaseRecord, RunRecord, Sample, WindowRecord};
 use crate::plan::{PhasePlan, Plan};
@@ -38,6 +38,7 @@ pub struct ResultsWriter<'p> {
     windows: CsvFile,
     errors: CsvFile,
     servers: CsvFile,
+    probes: CsvFile,
 }
 
 impl<'p> ResultsWriter<'p> {
@@ -89,6 +90,7 @@ impl<'p> ResultsWriter<'p> {
             windows: open(layout::WINDOWS, kept.windows, columns::windows_header())?,
             errors: open(layout::ERRORS, kept.errors, columns::errors_header())?,
             servers: open(layout::SERVERS, kept.servers, columns::servers_header())?,
+            probes: open(layout::PROBES, kept.probes, columns::probes_header(plan))?,
             _lock: lock,
             directory,
             plan,
@@ -131,26 +133,26 @@ impl<'p> ResultsWriter<'p> {
         let id = layout::run_id(self.plan, run);
         let slug = layout::slug(&id);
         let histograms = HistogramLog::create(&self.directory.hlog(&slug))?;
-        let wanted = self.plan.outputs.basho_bench;
-        let basho = wanted.then(|| BashoFiles::new(self.directory.basho(&slug)));
         Ok(RunWriter {
             cells: columns::run_cells(self.plan, run, &id),
             id,
             slug,
-            basho,
             histograms,
             phases: Vec::new(),
+            probes: Vec::new(),
+            run,
             results: self,
         })
     }
 
-    fn files(&mut self) -> [&mut CsvFile; 5] {
+    fn files(&mut self) -> [&mut CsvFile; 6] {
         [
             &mut self.runs,
             &mut self.operations,
             &mut self.windows,
             &mut self.errors,
             &mut self.servers,
+            &mut self.probes,
         ]
     }
 
@@ -207,10 +209,12 @@ pub struct RunWriter<'w, 'p> {
     slug: String,
     cells: RunCells,
     histograms: HistogramLog,
-    /// Where `[outputs]` asks for them.
-    basho: Option<BashoFiles>,
     /// Rows of operations.csv and errors.csv: a handful per phase.
     phases: Vec<PhaseRows>,
+    /// Rows of probes.csv.
+    probes: Vec<Vec<String>>,
+    /// Position in the plan.
+    run: usize,
 }
 
 #[derive(Debug, Default)]
@@ -276,9 +280,6 @@ impl RunWriter<'_, '_> {
             let row = columns::window_row(&self.cells, &facts);
             self.results.windows.append(&row)?;
         }
-        if let Some(basho) = &mut self.basho {
-            basho.window(phase, window)?;
-        }
         self.histograms.spool(phase, window)
     }
 
@@ -306,6 +307,40 @@ impl RunWriter<'_, '_> {
         self.histograms.encode(plan, record.started_at)
     }
 
+    /// A probe was read.
+    pub fn probe(&mut self, name: &str, value: &serde_json::Value, unit: &str) {
+        let value = match value {
+            serde_json::Value::String(text) => self.results.hidden(text).into(),
+            other => other.clone(),
+        };
+        let row = columns::probe_row(self.results.plan, &self.cells, name, &value, unit);
+        self.probes.push(row);
+    }
+
+    /// What the run has given until now, as it will be read back: for what must be known before it is finished.
+    pub fn so_far(&self) -> RunSoFar {
+        let plan = self.results.plan;
+        let of_phases = |rows: fn(&PhaseRows) -> &Vec<Vec<String>>| {
+            let rows = self.phases.iter().flat_map(rows);
+            rows.cloned().collect::<Vec<_>>()
+        };
+        RunSoFar {
+            run: self.run,
+            operations: Rows::of_run(
+                &columns::operations_header(plan),
+                self.run,
+                of_phases(|rows| &rows.operations),
+            ),
+            errors: Rows::of_run(
+                &columns::errors_header(),
+                self.run,
+                of_phases(|rows| &rows.errors),
+            ),
+            probes: Rows::of_run(&columns::probes_header(plan), self.run, self.probes.clone()),
+            hlog: self.directory().hlog(&self.slug),
+        }
+    }
+
     /// A process, the client or the host at a moment: a row of servers.csv.
     pub fn sample(&mut self, sample: &Sample) -> Result<(), ResultsError> {
         let row = columns::sample_row(&self.cells, sample);
@@ -323,6 +358,9 @@ impl RunWriter<'_, '_> {
                 results.errors.append(row)?;
             }
         }
+        for row in &self.probes {
+            results.probes.append(row)?;
+        }
         self.histograms.finish()?;
         if std::mem::take(&mut results.manifest_changed) {
             results.save_manifest()?;
@@ -332,6 +370,7 @@ impl RunWriter<'_, '_> {
             &mut results.operations,
             &mut results.errors,
             &mut results.servers,
+            &mut results.probes,
         ] {
             file.sync()?;
         }

@@ -57,14 +57,15 @@ fn the_first_rows_of_every_file_are_exactly_these() {
          response_time_p50_us,response_time_p90_us,response_time_p95_us,response_time_p99_us,response_time_p99_9_us,response_time_p99_99_us,\
          succeeded_response_time_min_us,succeeded_response_time_mean_us,succeeded_response_time_p50_us,succeeded_response_time_p90_us,succeeded_response_time_p95_us,succeeded_response_time_p99_us,succeeded_response_time_p99_9_us,succeeded_response_time_p99_99_us,succeeded_response_time_max_us,\
          start_lag_p50_us,start_lag_p99_us,start_lag_max_us,intended_rate_per_second,\
-         reconnections,reconnecting_seconds,client_cpu_seconds,client_cpu_us_per_operation,client_turn_p50_us,client_turn_p99_us,client_turn_max_us"
+         reconnections,reconnecting_seconds,client_cpu_seconds,client_cpu_us_per_operation,client_turn_p50_us,client_turn_p99_us,client_turn_max_us,\
+         warnings,connect_time_p50_us,connect_time_p99_us,connect_time_max_us,first_byte_time_p50_us,first_byte_time_p99_us,first_byte_time_max_us"
     );
     assert_eq!(
         lines.next().unwrap(),
         "\"target=redis,threads=1#1\",\"'=ULE, 7\",redis,1,1,redis,null,,load,,set,true,closed,2,1,2,127.0.0.1:7001=42,2026-11-30T20:15:00.123Z,2.000000000,1,\
          42,40,40,0,0,2,0,2,0,0,95.23809523809524,20,21,400,800,\
          120.063,,,,,,100.000,119.500,119.039,,,,,,139.000,\
-         ,,,,,,,,,,,,,,,,,,,2,0.006000000,0.010000000,238.0952380952381,14.503,,29.500"
+         ,,,,,,,,,,,,,,,,,,,2,0.006000000,0.010000000,238.0952380952381,14.503,,29.500,0,,,,,,"
     );
     let mut reader = csv::Reader::from_reader(operations.as_bytes());
     assert!(

@@ -24,6 +24,8 @@ pub struct Asked {
 pub struct Context<'a> {
     places: BTreeMap<String, Place>,
     run_directory: &'a Path,
+    /// Where the artifacts of the run's dataset are: its name, and the folder.
+    artifacts: Option<(String, PathBuf)>,
     /// The server whose strings are rendered.
     current: Option<String>,
     asked: RefCell<Asked>,
@@ -34,9 +36,15 @@ impl<'a> Context<'a> {
         Context {
             places,
             run_directory,
+            artifacts: None,
             current: None,
             asked: RefCell::default(),
         }
+    }
+
+    /// The run's dataset is there, and its artifacts in this folder.
+    pub fn has_dataset(&mut self, name: &str, artifacts: PathBuf) {
+        self.artifacts = Some((name.to_owned(), artifacts));
     }
 
     pub fn place(&self, server: &str) -> Option<&Place> {
@@ -91,6 +99,13 @@ impl RunContext for Context<'_> {
 
     fn instance(&self) -> Option<u32> {
         self.current.as_ref().map(|_| 1)
+    }
+
+    fn dataset_file(&self, dataset: &str, file: &str) -> Result<String, String> {
+        match &self.artifacts {
+            Some((name, folder)) if name == dataset => Ok(folder.join(file).display().to_string()),
+            _ => Err(format!("the run has no dataset `{dataset}`")),
+        }
     }
 
     fn run_directory(&self) -> Result<String, String> {

@@ -2,6 +2,7 @@
 //! starts and stops; here stand the restart policy, ports and directories, and what happens when a start is complete.
 
 use super::context::{Context, Place};
+use super::snapshot::Snapshot;
 use super::specs::{server_spec, texts};
 use crate::driver::Target;
 use crate::driver::spec::{Endpoint, Options, Store, Transport};
@@ -15,11 +16,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+mod datasets;
+
 /// All servers that dbbench has started and their places.
 pub struct Fleet {
     guard: Guard,
     stations: BTreeMap<String, Station>,
     made: u32,
+    /// Datasets that were loaded, by identity, or why one could not be.
+    pub datasets: BTreeMap<String, Result<Snapshot, String>>,
 }
 
 /// A server's place, and the server where it runs.
@@ -35,6 +40,10 @@ struct Station {
     running: Option<Running>,
     /// `setup` and `after_ready` were done in this place.
     set_up: bool,
+    /// Of the dataset that it holds; empty for none.
+    dataset: String,
+    /// Its dataset was filled here and is used here.
+    in_place: bool,
 }
 
 /// Why a run's servers are not up.
@@ -57,6 +66,7 @@ impl Fleet {
             guard,
             stations: BTreeMap::new(),
             made: 0,
+            datasets: BTreeMap::new(),
         })
     }
 
@@ -78,8 +88,14 @@ impl Fleet {
                 .as_ref()
                 .is_some_and(|running| running.alive().is_err())
         };
+        let wanted = |station: &Station| {
+            let dataset = shape.dataset.as_ref();
+            let dataset = dataset.filter(|dataset| dataset.servers.contains(&station.plan.name));
+            dataset.map_or("", |dataset| dataset.identity.as_str())
+        };
         let stays = |station: &Station| match station.plan.restart {
-            _ if ended(station) => false,
+            _ if ended(station) || station.dataset != wanted(station) => false,
+            _ if station.in_place => true,
             Restart::Run => false,
             Restart::Target => station.target == shape.target.name,
             Restart::Never => true,
@@ -124,10 +140,60 @@ impl Fleet {
     /// After a run: what lives for one run only has ended.
     pub fn end_run(&mut self) {
         for name in self.in_stop_order() {
-            if self.stations[&name].plan.restart == Restart::Run {
+            let station = &self.stations[&name];
+            if station.plan.restart == Restart::Run && !station.in_place {
                 self.retire(&name);
             }
         }
+    }
+
+    /// Stops what lives for one run only; its directories stay until the run has ended.
+    pub fn stop_run(&mut self) {
+        for name in self.in_stop_order() {
+            if let Some(station) = self.stations.get_mut(&name)
+                && station.plan.restart == Restart::Run
+                && let Some(running) = station.running.take()
+            {
+                stop(running);
+            }
+        }
+    }
+
+    /// Stops these servers and starts them again, each on its data, in the order of their start.
+    pub fn restart(&mut self, names: &[String], start: &mut Start<'_, '_>) -> Result<(), NotUp> {
+        for name in self.in_stop_order() {
+            if names.contains(&name)
+                && let Some(station) = self.stations.get_mut(&name)
+                && let Some(running) = station.running.take()
+            {
+                (start.step)(&format!("stopping {name}"));
+                stop(running);
+            }
+        }
+        for plan in &start.shape.servers {
+            if names.contains(&plan.name) {
+                self.start_one(plan, start)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a command in the private root; returns what it prints.
+    pub fn command(
+        &self,
+        argv: &[String],
+        limit: Duration,
+        interrupted: &AtomicBool,
+    ) -> Result<String, String> {
+        let spec = CommandSpec {
+            argv,
+            environment: &[],
+            directory: self.guard.private_root().path(),
+            user: None,
+            limit,
+        };
+        let printed = self.guard.run_command(&spec, interrupted);
+        printed.map_err(|fault| fault.to_string())
     }
 
     /// Stops everything.
@@ -143,17 +209,31 @@ impl Fleet {
 
     /// Reserves ports and directories of the run's servers that have none yet. A kept place with other ports than the plan
     /// names is none.
-    pub fn reserve(&mut self, shape: &Shape) -> Result<BTreeMap<String, Place>, String> {
+    pub fn reserve(
+        &mut self,
+        shape: &Shape,
+        interrupted: &AtomicBool,
+    ) -> Result<BTreeMap<String, Place>, NotUp> {
         for plan in &shape.servers {
+            let snapshot = self.snapshot_of(shape, &plan.name);
             match self.stations.get_mut(&plan.name) {
                 Some(station) if station.running.is_some() => {}
-                Some(station) if station.plan.ports == plan.ports => {
+                Some(station) if station.plan.ports == plan.ports && snapshot.is_none() => {
                     station.plan = Arc::clone(plan);
                     station.target.clone_from(&shape.target.name);
                 }
                 _ => {
                     self.discard(&plan.name);
-                    let station = self.station(plan, &shape.target.name)?;
+                    let ports = snapshot
+                        .as_ref()
+                        .and_then(|(_, snapshot)| snapshot.ports.get(&plan.name).cloned());
+                    let mut station =
+                        self.station(plan, &shape.target.name, &ports.unwrap_or_default())?;
+                    if let Some((identity, snapshot)) = snapshot {
+                        station.dataset = identity;
+                        datasets::restore(&snapshot.server(&plan.name), &station, interrupted)?;
+                        station.set_up = true;
+                    }
                     self.stations.insert(plan.name.clone(), station);
                 }
             }
@@ -165,7 +245,13 @@ impl Fleet {
         Ok(shape.servers.iter().filter_map(place).collect())
     }
 
-    fn station(&mut self, plan: &Arc<ServerPlan>, target: &str) -> Result<Station, String> {
+    /// `ports` are wanted, where they are free: by name.
+    fn station(
+        &mut self,
+        plan: &Arc<ServerPlan>,
+        target: &str,
+        wanted: &BTreeMap<String, u16>,
+    ) -> Result<Station, String> {
         self.made += 1;
         let user = Some(plan.user.as_str()).filter(|user| !user.is_empty());
         let directory = self
@@ -178,7 +264,10 @@ impl Fleet {
         let mut ports = BTreeMap::new();
         let mut leases = Vec::new();
         for port in &plan.ports {
-            let lease = PortLease::reserve(port.fixed)
+            let again = wanted.get(&port.name).filter(|_| port.fixed.is_none());
+            let again = again.and_then(|port| PortLease::reserve(Some(*port)).ok());
+            let lease = again
+                .map_or_else(|| PortLease::reserve(port.fixed), Ok)
                 .map_err(|fault| format!("server `{}`: {fault}", plan.name))?;
             ports.insert(port.name.clone(), lease.port());
             leases.push(lease);
@@ -191,6 +280,8 @@ impl Fleet {
             order: self.made,
             running: None,
             set_up: false,
+            dataset: String::new(),
+            in_place: false,
         })
     }
 
@@ -292,7 +383,8 @@ impl Fleet {
             }) => {
                 let endpoint = endpoint.render(start.context)?;
                 let statements = texts(statements, start.context)?;
-                run_statements(start.drivers, driver, &endpoint, &statements, limit).map_err(named)
+                let said = self::statements(start.drivers, driver, &endpoint, &statements, limit);
+                said.map(drop).map_err(named)
             }
         }
     }
@@ -370,13 +462,14 @@ fn endpoints_at<'e>(place: &Place, endpoints: &'e [Endpoint]) -> Vec<&'e Endpoin
     }
 }
 
-fn run_statements(
+/// Executes statements by a driver of their own; returns the first value of the last one's answer.
+pub fn statements(
     drivers: &[DriverEntry],
     name: &str,
     endpoint: &str,
     statements: &[String],
     limit: Duration,
-) -> Result<(), String> {
+) -> Result<String, String> {
     let entry = drivers
         .iter()
         .find(|entry| (entry.spec)().name == name)
@@ -397,11 +490,12 @@ fn run_statements(
     let sentence = |failure: Failure| failure.message;
     let driver = (entry.open)(target).map_err(sentence)?;
     let mut control = driver.control(&endpoint).map_err(sentence)?;
+    let mut value = String::new();
     for statement in statements {
         let said = control.statement(statement, limit);
-        said.map_err(|failure| format!("`{statement}`: {}", failure.message))?;
+        value = said.map_err(|failure| format!("`{statement}`: {}", failure.message))?;
     }
-    Ok(())
+    Ok(value)
 }
 
 /// A server that does not stop as asked was killed; one whose guard is gone has ended already.

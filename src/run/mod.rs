@@ -6,6 +6,8 @@ mod doubts;
 mod facts;
 mod fleet;
 pub mod once;
+mod probe;
+mod snapshot;
 mod specs;
 mod target;
 pub mod watch;

@@ -14,13 +14,20 @@ use crate::op::{ErrorClass, Failure, Verb};
 use crate::plan::{GroupPlan, PhasePlan, Plan, RunPlan, Shape, TargetPlan};
 use crate::results::RunWriter;
 use crate::server::Sampler;
+use crate::tables::condition;
 use crate::workload::generator::{GroupWorkload, Prepared};
+use crate::workload::querylog::spool::Spool;
 use jiff::Timestamp;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
+
+mod around;
+mod dataset;
+mod replay;
 
 /// Limit of a question to a store between phases.
 const QUESTION: Duration = Duration::from_secs(10);
@@ -84,6 +91,8 @@ pub fn run(
         doubts: Vec::new(),
         version: String::new(),
         unwritten: None,
+        spools: HashMap::new(),
+        loads: false,
     };
     let result = once.all();
     let (doubts, version) = (
@@ -94,7 +103,7 @@ pub fn run(
     once.fleet.end_run();
     once.writer.hide_in_logs();
     let (status, reason) = match result {
-        Ok(()) => (Status::Valid, String::new()),
+        Ok(()) => judged(surroundings.plan, writer),
         Err(Fault::Run(reason)) => (Status::Failed, reason),
         Err(Fault::Interrupted) => return End::Interrupted,
         Err(Fault::Results(fault)) => return End::Unwritable(fault),
@@ -109,6 +118,14 @@ pub fn run(
             elapsed: began.elapsed(),
             server_version: version,
         }),
+    }
+}
+
+/// A run that was done to its end is valid if it keeps every condition.
+fn judged(plan: &Plan, writer: &RunWriter<'_, '_>) -> (Status, String) {
+    match condition::broken(plan, writer.so_far()) {
+        None => (Status::Valid, String::new()),
+        Some(reason) => (Status::Invalid, reason),
     }
 }
 
@@ -143,6 +160,10 @@ struct Once<'a, 'w, 'p> {
     version: String,
     /// Why results could not be written while a phase ran.
     unwritten: Option<String>,
+    /// Logs that are ready to be replayed.
+    spools: HashMap<String, Spool>,
+    /// It fills a dataset: nothing of it is recorded.
+    loads: bool,
 }
 
 impl<'a> Once<'a, '_, '_> {
@@ -150,11 +171,19 @@ impl<'a> Once<'a, '_, '_> {
         let entry = self.entry()?;
         let spec = (entry.spec)();
         self.fleet.retire_for(self.shape);
-        let places = self.fleet.reserve(self.shape).map_err(Fault::Run)?;
+        self.dataset(entry)?;
+        if self.shape.dataset.is_some() {
+            self.watcher.step("restoring the dataset");
+        }
+        let interrupted = self.surroundings.interrupted;
+        let places = self.fleet.reserve(self.shape, interrupted)?;
         self.fleet.watch(&self.sampler);
-        let directory = self.fleet.directory("store").map_err(Fault::Run)?;
+        let directory = self.fleet.store(self.shape, interrupted)?;
         let run_directory = self.writer.directory().path().to_owned();
         let mut context = Context::new(places, &run_directory);
+        if let Some((name, snapshot)) = self.fleet.dataset_of(self.shape) {
+            context.has_dataset(name, snapshot.artifacts());
+        }
         let result = self.measured(entry, spec, &directory, &mut context);
         super::fleet::remove(&directory);
         result
@@ -178,10 +207,10 @@ impl<'a> Once<'a, '_, '_> {
         facts::write_asked(self.writer, context.asked());
         let (resolved, driver) = started?;
         self.ask(spec, &*driver, &resolved)?;
-        let phases = self.shape.phases.clone();
-        phases
-            .iter()
-            .try_for_each(|phase| self.phase(spec, &*driver, &resolved, phase))
+        for phase in self.shape.phases.clone() {
+            self.around(spec, &driver, &resolved, &phase, context)?;
+        }
+        self.after_stop(&*driver, &resolved, context)
     }
 
     fn entry(&self) -> Result<&'a DriverEntry, Fault> {
@@ -288,6 +317,7 @@ impl<'a> Once<'a, '_, '_> {
         driver: &dyn OpenDriver,
         resolved: &Resolved,
         phase: &PhasePlan,
+        context: &Context<'_>,
     ) -> Result<(), Fault> {
         if self
             .deadline()
@@ -304,9 +334,21 @@ impl<'a> Once<'a, '_, '_> {
         let workloads = phase
             .groups
             .iter()
-            .map(|group| workload(&self.shape.target, phase, group))
+            .map(|group| {
+                let workload = group_workload(&self.shape.target, phase, group)?;
+                match &group.replay {
+                    None => prepared(&self.shape.target, &workload),
+                    Some(replay) => {
+                        let spool = self.spool(phase, replay, group.threads, context)?;
+                        Prepared::replay(&workload, spool, replay.speed)
+                    }
+                }
+            })
             .collect::<Result<Vec<_>, _>>()
-            .map_err(Fault::Run)?;
+            .map_err(|fault| match self.interrupted() {
+                true => Fault::Interrupted,
+                false => Fault::Run(fault),
+            })?;
         let plan = self.surroundings.plan;
         let stop = self.stop.clone();
         let run = PhaseRun {
@@ -368,9 +410,10 @@ impl<'a> Once<'a, '_, '_> {
     ) -> Result<(), Fault> {
         self.sampler.sample_now();
         self.write_samples().map_err(Fault::Results)?;
-        self.writer
-            .phase(phase, record)
-            .map_err(|fault| Fault::Results(fault.to_string()))?;
+        if !self.loads {
+            let written = self.writer.phase(phase, record);
+            written.map_err(|fault| Fault::Results(fault.to_string()))?;
+        }
         self.watcher.phase_ended(record);
         if doubts::client_limited(&spec.store, record) {
             doubts::add(&mut self.doubts, "client_limited");
@@ -385,6 +428,10 @@ impl<'a> Once<'a, '_, '_> {
                 phase.name
             ))),
             None => self.survived(phase, record),
+        }?;
+        match self.loads {
+            true => Once::loaded(phase, record),
+            false => Ok(()),
         }
     }
 
@@ -423,7 +470,7 @@ impl<'a> Once<'a, '_, '_> {
     }
 
     fn write_samples(&mut self) -> Result<(), String> {
-        for sample in self.samples.try_iter() {
+        for sample in self.samples.try_iter().filter(|_| !self.loads) {
             self.writer
                 .sample(&sample)
                 .map_err(|fault| fault.to_string())?;
@@ -441,6 +488,9 @@ struct Ear<'a, 'b, 'w, 'p> {
 impl Listener for Ear<'_, '_, '_, '_> {
     fn window(&mut self, window: &WindowRecord) -> Result<(), String> {
         self.once.watcher.window(window);
+        if self.once.loads {
+            return Ok(());
+        }
         let written = self
             .once
             .writer
@@ -474,17 +524,19 @@ pub fn find<'a>(drivers: &'a [DriverEntry], name: &str) -> Option<&'a DriverEntr
 }
 
 /// The workload of a group: names of operations become verbs.
-fn workload(
+pub fn group_workload(
     target: &TargetPlan,
     phase: &PhasePlan,
     group: &GroupPlan,
-) -> Result<Arc<Prepared>, String> {
+) -> Result<GroupWorkload, String> {
     let verb = |name: &str| {
         let own = target
             .operations
             .iter()
             .position(|operation| operation.name == name);
+        let logged = (group.replay.is_some()).then_some(Verb::Statement);
         own.map(|position| Verb::Custom(position as u16))
+            .or(logged)
             .or_else(|| Verb::built_in(name))
             .ok_or_else(|| format!("phase `{}`: there is no operation `{name}`", phase.name))
     };
@@ -496,14 +548,18 @@ fn workload(
     let unlimited = group
         .operations
         .map_or(u64::MAX, |operations| operations.div_ceil(per_key));
-    let workload = GroupWorkload {
+    Ok(GroupWorkload {
         keys: group.keys.clone(),
         values: group.values.clone(),
         mix: mix.collect::<Result<_, String>>()?,
         verify: group.verify,
         keys_total: group.keys.count.unwrap_or(unlimited).max(1),
-    };
-    Prepared::with_custom(&workload, |position| {
+    })
+}
+
+/// Ready to be generated; values are made only for operations that send them.
+pub fn prepared(target: &TargetPlan, workload: &GroupWorkload) -> Result<Arc<Prepared>, String> {
+    Prepared::with_custom(workload, |position| {
         let own = target.operations.get(usize::from(position));
         own.is_some_and(|operation| operation.table.to_string().contains("$value"))
     })

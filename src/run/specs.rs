@@ -38,7 +38,7 @@ pub fn server_spec(
             .map(|command| texts(command, context))
             .collect::<Result<_, _>>()
             .map_err(named)?,
-        environment: environment(plan, context).map_err(named)?,
+        environment: environment(plan, place, context).map_err(named)?,
         user: Some(plan.user.clone()).filter(|user| !user.is_empty()),
         cpus: cpus(plan).map_err(named)?,
         working_directory: plan
@@ -88,12 +88,21 @@ pub fn texts(texts: &[Text], context: &dyn RunContext) -> Result<Vec<String>, St
     texts.iter().map(|text| text.render(context)).collect()
 }
 
+/// What the scenario says, and a place for temporary files that is the server's own: that of dbbench may be closed to the
+/// user that the server runs as.
 fn environment(
     plan: &ServerPlan,
+    place: &Place,
     context: &dyn RunContext,
 ) -> Result<Vec<(String, String)>, String> {
     let rendered = |(name, value): (&String, &Text)| Ok((name.clone(), value.render(context)?));
-    plan.environment.iter().map(rendered).collect()
+    let said = plan.environment.iter().map(rendered);
+    let mut all = said.collect::<Result<Vec<_>, String>>()?;
+    if !plan.environment.contains_key("TMPDIR") {
+        let directory = place.directory.display().to_string();
+        all.push(("TMPDIR".to_owned(), directory));
+    }
+    Ok(all)
 }
 
 fn file_spec(file: &FilePlan, context: &dyn RunContext) -> Result<FileSpec, String> {

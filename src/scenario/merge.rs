@@ -81,10 +81,25 @@ pub fn fill_defaults(root: &mut Node, sources: &mut SourceMap) {
         return;
     };
     for entry in &defaults.entries {
+        if entry.key == "phases" {
+            fill_phases_of_datasets(table, entry);
+        }
         match table.get_mut(&entry.key) {
             Some(said) => fill_section(said, entry),
             None if is_pattern(&entry.node) => {}
             None => table.entries.push(entry.clone()),
+        }
+    }
+}
+
+/// Phases of datasets are filled as those of the top level are.
+fn fill_phases_of_datasets(root: &mut Table, phases: &Entry) {
+    let datasets = root.get_mut("datasets").and_then(Node::table_mut);
+    let entries = datasets.map(|table| &mut table.entries);
+    for entry in entries.into_iter().flatten() {
+        let said = entry.node.table_mut();
+        if let Some(said) = said.and_then(|table| table.get_mut("phases")) {
+            fill_section(said, phases);
         }
     }
 }

@@ -25,6 +25,13 @@ pub fn evaluate(expression: &str, names: &Value) -> Result<Value, String> {
     serde_json::to_value(&value).map_err(|error| error.to_string())
 }
 
+/// A text with expressions in double braces, each replaced by its value.
+pub fn render(text: &str, names: &Value) -> Result<String, String> {
+    let names = minijinja::value::Serde(names);
+    let rendered = ENVIRONMENT.render_str(text, names);
+    rendered.map_err(|error| sentence(&error))
+}
+
 /// The names that an expression reads, with what follows their dots: `set.elapsed_seconds`.
 pub fn paths(expression: &str) -> BTreeSet<String> {
     let compiled = ENVIRONMENT.compile_expression(expression);

@@ -6,10 +6,11 @@ use super::histograms::{Histograms, Source};
 use super::merge::{How, Piece, merge};
 use crate::op::ErrorClass;
 use crate::results::columns::COUNTS;
-use crate::results::read::{Results, Rows};
+use crate::results::read::{Results, Rows, RunSoFar};
 use crate::results::{cells, hlog, layout};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::time::Duration;
 
 const ERROR_CLASSES: [ErrorClass; 11] = [
@@ -32,6 +33,7 @@ pub struct Files {
     operations: Rows,
     errors: Rows,
     windows: Rows,
+    probes: Rows,
 }
 
 impl Files {
@@ -44,7 +46,26 @@ impl Files {
                 true => results.rows(layout::WINDOWS)?,
                 false => Rows::default(),
             },
+            probes: results.rows(layout::PROBES)?,
         })
+    }
+
+    /// Of one run that is not finished.
+    pub fn so_far(run: RunSoFar) -> Files {
+        Files {
+            operations: run.operations,
+            errors: run.errors,
+            windows: Rows::default(),
+            probes: run.probes,
+        }
+    }
+
+    /// The values of a run's probes, by name.
+    pub fn probes(&self, run: usize) -> Value {
+        let cell = |row, column| self.probes.cell(row, column);
+        let rows = self.probes.of(run).iter();
+        let named = rows.map(|row| (cell(row, "probe").to_owned(), value(cell(row, "value"))));
+        Value::Object(named.collect())
     }
 }
 
@@ -64,9 +85,8 @@ pub struct OperationKey {
 }
 
 /// The phases of a whole run.
-pub fn whole(results: &Results, files: &Files, run: usize) -> Vec<Phase> {
+pub fn whole(log: &Path, files: &Files, run: usize) -> Vec<Phase> {
     let mut phases: Vec<Phase> = Vec::new();
-    let log = results.hlog(run);
     for row in files.operations.of(run) {
         let cell = |column: &str| files.operations.cell(row, column);
         let key = OperationKey {
@@ -74,7 +94,7 @@ pub fn whole(results: &Results, files: &Files, run: usize) -> Vec<Phase> {
             operation: cell("operation").to_owned(),
         };
         let source = Source {
-            log: log.clone(),
+            log: log.to_owned(),
             tag: hlog::tag_of(cell("phase"), &key.group, &key.operation),
             start: None,
         };
@@ -174,7 +194,7 @@ pub fn by_window(
     let step_ns = results.plan.client.window_ns.max(1);
     let shape = &results.plan.shapes[results.plan.runs[run].shape as usize];
     let mut windows: BTreeMap<u64, Vec<Phase>> = BTreeMap::new();
-    let phases = whole(results, files, run).into_iter();
+    let phases = whole(&results.hlog(run), files, run).into_iter();
     for phase in phases.filter(|phase| wanted.contains(&phase.name)) {
         let planned = shape.phases.iter().find(|p| p.name == phase.name);
         let grid = Grid {

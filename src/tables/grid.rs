@@ -166,7 +166,12 @@ impl Maker<'_> {
                 runs = vec![(first, facts::together(&all, &mut self.histograms))];
             }
             let values = runs.iter().map(|(at, phases)| {
-                let tree = facts::names(phases, &mut self.histograms);
+                let mut tree = facts::names(phases, &mut self.histograms);
+                if !(merged && usable.len() > 1) {
+                    let run = usable[*at];
+                    let probes = self.files[run.directory].probes(run.run);
+                    tree.insert("probe".to_owned(), probes);
+                }
                 evaluate_values(self.definition, usable[*at], tree)
             });
             readings.insert(window, values.collect());
@@ -177,7 +182,10 @@ impl Maker<'_> {
     fn phases_of(&mut self, run: &Run<'_>) -> BTreeMap<u64, Vec<Phase>> {
         let (results, files) = (&self.all[run.directory], &self.files[run.directory]);
         let mut by_window = match self.definition.rows.iter().any(|row| row == WINDOW) {
-            false => BTreeMap::from([(0, facts::whole(results, files, run.run))]),
+            false => {
+                let log = results.hlog(run.run);
+                BTreeMap::from([(0, facts::whole(&log, files, run.run))])
+            }
             true => facts::by_window(
                 results,
                 files,

@@ -59,7 +59,7 @@ fn simple(column: &str, pieces: &[Piece], how: How) -> Value {
     let is_count = COUNTS.iter().any(|(name, _)| *name == column);
     match column {
         _ if is_count => sum(column, pieces),
-        "bytes_sent" | "bytes_received" | "client_cpu_seconds" => sum(column, pieces),
+        "bytes_sent" | "bytes_received" | "client_cpu_seconds" | "warnings" => sum(column, pieces),
         "throughput_per_second" | "attempted_per_second" | "intended_rate_per_second" => {
             rate(column, pieces, how)
         }

@@ -4,6 +4,7 @@
 //! where several rows become one), `value` evaluates, `repeats` combines, `grid` puts it all into rows and columns, `text`
 //! prints it. A cell that cannot be computed is empty, and the notes of its row say why.
 
+pub mod condition;
 pub mod expression;
 mod facts;
 mod grid;

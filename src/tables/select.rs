@@ -5,7 +5,7 @@
 use super::TablesError;
 use super::expression::evaluate;
 use crate::results::cells;
-use crate::results::read::{Results, RunRow, Shape, TablePlan};
+use crate::results::read::{Plan, Results, RunRow, Shape, TablePlan};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -25,17 +25,18 @@ pub struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(directory: usize, results: &'a Results, run: usize) -> Run<'a> {
-        let planned = &results.plan.runs[run];
-        let axes = results.plan.axes.iter().zip(&planned.point);
+    /// `row`: what runs.csv says of it.
+    pub fn new(directory: usize, plan: &'a Plan, run: usize, row: Option<&'a RunRow>) -> Run<'a> {
+        let planned = &plan.runs[run];
+        let axes = plan.axes.iter().zip(&planned.point);
         let axes = axes.map(|(axis, &at)| (axis.name.as_str(), &axis.values[at as usize]));
-        let labels = results.plan.labels.iter().map(|(k, v)| (k.as_str(), v));
+        let labels = plan.labels.iter().map(|(k, v)| (k.as_str(), v));
         Run {
             directory,
             run,
             repeat: planned.repeat,
-            shape: &results.plan.shapes[planned.shape as usize],
-            row: results.runs.get(&run),
+            shape: &plan.shapes[planned.shape as usize],
+            row,
             keys: labels.chain(axes).collect(),
         }
     }
@@ -140,7 +141,7 @@ pub fn cells_of<'a>(
     let mut cells: BTreeMap<Place, Vec<Run<'a>>> = BTreeMap::new();
     for (directory, results) in all.iter().enumerate() {
         for run in 0..results.plan.runs.len() {
-            let run = Run::new(directory, results, run);
+            let run = Run::new(directory, &results.plan, run, results.runs.get(&run));
             if !selected(definition, &run)? {
                 continue;
             }

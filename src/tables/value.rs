@@ -47,8 +47,12 @@ pub fn evaluate_values(
 fn reason(expression: &str, names: &Value, run: &Run<'_>, error: &str) -> String {
     for path in paths(expression) {
         let first = root(&path);
-        if run.shape.left_out.iter().any(|phase| phase == first) {
+        let left_out = |name: &str| run.shape.left_out.iter().any(|other| other == name);
+        if left_out(first) {
             return format!("phase {first} was left out");
+        }
+        if left_out(&path) {
+            return format!("{path} was left out");
         }
         match lookup(names, &path) {
             Some(Value::Null) if path.contains("_time_p") => {
@@ -71,6 +75,9 @@ fn lookup<'v>(names: &'v Value, path: &str) -> Option<&'v Value> {
 
 fn missing(path: &str, names: &Value, run: &Run<'_>) -> String {
     let first = root(path);
+    if first == "probe" {
+        return format!("{path} was not read");
+    }
     if names.get(first).is_none() && run.shape.phases.iter().any(|phase| phase.name == first) {
         return format!("phase {first} has no results");
     }

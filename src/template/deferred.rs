@@ -17,6 +17,7 @@ enum Question {
     Port(String, String),
     Address(String, Option<u32>),
     Directory(String, Option<u32>),
+    DatasetFile(String, String),
     Environment(String),
     Secret(String),
 }
@@ -130,6 +131,9 @@ fn ask(question: &Question, context: &dyn RunContext) -> Result<Value, String> {
         Question::Directory(server, instance) => {
             context.directory(server, *instance).map(Value::from)
         }
+        Question::DatasetFile(dataset, file) => {
+            context.dataset_file(dataset, file).map(Value::from)
+        }
         Question::Environment(name) => context.environment(name).map(Value::from),
         Question::Secret(name) => context.secret(name).map(Value::from),
     }
@@ -149,6 +153,10 @@ fn asking_environment(shared: &Shared) -> Environment<'static> {
     let answers = shared.clone();
     environment.add_function("dir", move |server: String, instance: Option<u32>| {
         answer(&answers, Question::Directory(server, instance))
+    });
+    let answers = shared.clone();
+    environment.add_function("dataset_file", move |dataset: String, file: String| {
+        answer(&answers, Question::DatasetFile(dataset, file))
     });
     let answers = shared.clone();
     environment.add_function("env", move |name: String| {
@@ -201,6 +209,9 @@ mod tests {
         }
         fn instance(&self) -> Option<u32> {
             None
+        }
+        fn dataset_file(&self, dataset: &str, file: &str) -> Result<String, String> {
+            Ok(format!("/datasets/{dataset}/{file}"))
         }
         fn run_directory(&self) -> Result<String, String> {
             Ok("/run".to_owned())

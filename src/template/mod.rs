@@ -21,8 +21,15 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Names that only a running run knows. `port`, `address`, `dir`, `env` and `secret` are functions, the rest values.
-pub const RUN_NAMES: [&str; 7] = [
-    "port", "address", "dir", "instance", "env", "secret", "run_dir",
+pub const RUN_NAMES: [&str; 8] = [
+    "port",
+    "address",
+    "dir",
+    "instance",
+    "dataset_file",
+    "env",
+    "secret",
+    "run_dir",
 ];
 
 /// Functions that every stage has; `file` reads relative to the file that says it.
@@ -52,6 +59,8 @@ pub trait RunContext {
     fn directory(&self, server: &str, instance: Option<u32>) -> Result<String, String>;
     /// The instance being started, from 1.
     fn instance(&self) -> Option<u32>;
+    /// Where an artifact of a dataset is.
+    fn dataset_file(&self, dataset: &str, file: &str) -> Result<String, String>;
     fn run_directory(&self) -> Result<String, String>;
     /// A variable of the environment; its value goes into the manifest.
     fn environment(&self, name: &str) -> Result<String, String>;

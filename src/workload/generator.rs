@@ -7,11 +7,13 @@
 use super::distribution::KeySampler;
 use super::keys::KeyFormatter;
 use super::mix::Mix;
+use super::querylog::spool::{Cursor, Spool};
 use super::spec::{KeySpec, Stream, ValueSpec};
 use super::values::ValueMaker;
 use crate::op::{Operation, Verb};
 use crate::random;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What a group does, resolved: verbs instead of names.
 #[derive(Clone, Debug)]
@@ -34,6 +36,15 @@ pub struct Prepared {
     values: ValueMaker,
     mix: Mix,
     slots: Vec<Slot>,
+    /// A log to replay, instead of operations that are made.
+    replay: Option<Replay>,
+}
+
+#[derive(Debug)]
+struct Replay {
+    spool: Spool,
+    /// As fast as recorded times this; None: each statement when the one before has ended.
+    speed: Option<f64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +56,7 @@ struct Slot {
 }
 
 /// Makes the operations of one stream. Owned by one session or thread, and cheap to make.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Generator {
     prepared: Arc<Prepared>,
     keys: KeySampler,
@@ -54,6 +65,16 @@ pub struct Generator {
     mix_base: u64,
     key_base: u64,
     random_base: u64,
+    /// Where in the log it is.
+    cursor: Option<Box<Replaying>>,
+}
+
+#[derive(Debug)]
+struct Replaying {
+    cursor: Cursor,
+    /// The log is begun again when it ends.
+    endless: bool,
+    speed: Option<f64>,
 }
 
 impl Prepared {
@@ -88,7 +109,21 @@ impl Prepared {
             values: ValueMaker::new(&workload.values)?,
             mix: Mix::new(&weights)?,
             slots: workload.mix.iter().map(|(verb, _)| slot(*verb)).collect(),
+            replay: None,
         }))
+    }
+
+    /// The statements of a log, in their order; at their recorded times where `speed` says how much faster.
+    pub fn replay(
+        workload: &GroupWorkload,
+        spool: Spool,
+        speed: Option<f64>,
+    ) -> Result<Arc<Prepared>, String> {
+        let mut prepared = Prepared::new(workload)?;
+        if let Some(prepared) = Arc::get_mut(&mut prepared) {
+            prepared.replay = Some(Replay { spool, speed });
+        }
+        Ok(prepared)
     }
 }
 
@@ -117,12 +152,51 @@ impl Generator {
             mix_base: base(1),
             key_base: base(2),
             random_base: base(3),
+            cursor: None,
         }
     }
 
+    /// The part of a log that is this thread's, from its beginning; nothing changes where no log is replayed. `endless`:
+    /// it is begun again when it ends.
+    ///
+    /// # Panics
+    /// Where the spool, which dbbench has just written, cannot be read.
+    pub fn for_thread(mut self, thread: u32, endless: bool) -> Generator {
+        self.cursor = self.prepared.replay.as_ref().map(|replay| {
+            let cursor = replay.spool.cursor(thread);
+            Box::new(Replaying {
+                cursor: cursor.expect("the spool of the log is there"),
+                endless,
+                speed: replay.speed,
+            })
+        });
+        self
+    }
+
+    /// When the operation that was filled last is meant to start, after the start of its pass; None in a closed loop.
+    #[inline]
+    pub fn intended(&self) -> Option<Duration> {
+        let replaying = self.cursor.as_deref()?;
+        let speed = replaying.speed?;
+        let offset = Duration::from_micros(replaying.cursor.offset_us());
+        Some(offset.div_f64(speed))
+    }
+
     /// Makes operation `index` in place. `operation` is new (`Operation::default()`) or was last filled by a generator of
-    /// the same preparation and seed; its key and value are kept where they are this operation's too.
-    pub fn fill(&mut self, index: u64, operation: &mut Operation) {
+    /// the same preparation and seed; its key and value are kept where they are this operation's too. False where a log has
+    /// ended: there is no such operation.
+    #[inline]
+    pub fn fill(&mut self, index: u64, operation: &mut Operation) -> bool {
+        match &mut self.cursor {
+            None => {
+                self.make(index, operation);
+                true
+            }
+            Some(replaying) => replaying.fill(index, operation),
+        }
+    }
+
+    fn make(&mut self, index: u64, operation: &mut Operation) {
         let prepared = &*self.prepared;
         let slot = match prepared.mix.is_single() {
             true => 0,
@@ -153,6 +227,31 @@ impl Generator {
             let values = &prepared.values;
             values.write(self.value_base, number, &mut operation.value);
         }
+    }
+}
+
+impl Replaying {
+    fn fill(&mut self, index: u64, operation: &mut Operation) -> bool {
+        operation.verb = Verb::Statement;
+        operation.slot = 0;
+        operation.index = index;
+        operation.verify = false;
+        let mut next = || {
+            let read = self.cursor.next(&mut operation.value);
+            read.expect("the spool of the log can be read")
+        };
+        if next() {
+            return true;
+        }
+        if !self.endless {
+            return false;
+        }
+        self.cursor.rewind().expect("the spool of the log is there");
+        let mut next = || {
+            let read = self.cursor.next(&mut operation.value);
+            read.expect("the spool of the log can be read")
+        };
+        next()
     }
 }
 

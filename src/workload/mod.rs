@@ -7,5 +7,6 @@ pub mod distribution;
 pub mod generator;
 pub mod keys;
 pub mod mix;
+pub mod querylog;
 pub mod spec;
 pub mod values;

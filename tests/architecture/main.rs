@@ -28,7 +28,8 @@ const TABLE: &[(&str, &[&str])] = &[
     ("driver", &[]),
     // The sampler hands over the records of measurement.
     ("server", &["driver::Control", "measure"]),
-    ("scenario", &["driver::spec"]),
+    // The names that a replay takes are those of the log's readers.
+    ("scenario", &["driver::spec", "workload::querylog"]),
     ("plan", &["scenario", "workload", "driver::spec"]),
     ("engine", &["workload", "driver", "measure", "plan"]),
     ("results", &["plan", "measure"]),

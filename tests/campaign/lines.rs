@@ -50,7 +50,7 @@ fn every_csv_file_has_the_columns_of_the_contract() {
     let operations = format!(
         "{run} phase group operation measured load_model threads workers connections endpoints started_at elapsed_seconds passes \
          {counts} {service} {response} intended_rate_per_second reconnections reconnecting_seconds client_cpu_seconds \
-         client_cpu_us_per_operation client_turn_{{p50,p99,max}}_us"
+         client_cpu_us_per_operation client_turn_{{p50,p99,max}}_us warnings connect_time_{{p50,p99,max}}_us first_byte_time_{{p50,p99,max}}_us"
     );
     assert_eq!(header(&place, "operations.csv"), columns(&operations));
     let windows = header(&place, "windows.csv");

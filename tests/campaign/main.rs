@@ -8,6 +8,7 @@ mod kit;
 mod lines;
 mod memory;
 mod misfortune;
+mod replay;
 mod servers;
 #[path = "../support/mod.rs"]
 mod support;

@@ -24,6 +24,9 @@ pub trait Harness: Sized {
     /// Whether a key may hold any bytes.
     const BINARY_KEYS: bool = true;
 
+    /// Why sessions that count together lose increments on this store, where they do: the store's fault, not the driver's.
+    const LOSES_INCREMENTS: Option<&'static str> = None;
+
     /// Starts the store; None where it is not installed.
     fn start() -> Option<Self>;
 

@@ -269,6 +269,10 @@ pub fn sessions_that_count_together_lose_nothing<H: Harness>() {
     if !H::Driver::spec().can(Verb::Increment) {
         return;
     }
+    if let Some(reason) = H::LOSES_INCREMENTS {
+        eprintln!("SKIPPED: {reason}");
+        return;
+    }
     let Some(store) = H::start() else { return };
     let client = Client::of(&store);
     client.at_the_same_time(SESSIONS, |mut session, _| async move {

@@ -143,7 +143,7 @@ impl TestServer {
         self.directory.path()
     }
 
-    fn pid(&self) -> Pid {
+    pub fn pid(&self) -> Pid {
         Pid::from_raw(i32::try_from(self.child.id()).expect("a process id"))
     }
 

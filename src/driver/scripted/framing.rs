@@ -7,6 +7,8 @@ pub enum Framing {
     Resp,
     /// Lines; those of storage commands with their data block (text and meta protocol).
     Memcached,
+    /// A head up to its empty line, and as many bytes as its `Content-Length` says.
+    Http,
     /// Lines.
     Lines,
     /// Whatever has arrived.
@@ -19,6 +21,7 @@ impl Framing {
         match self {
             Framing::Resp => resp(bytes),
             Framing::Memcached => memcached(bytes),
+            Framing::Http => http(bytes),
             Framing::Lines => line_end(bytes, 0),
             Framing::Raw => (!bytes.is_empty()).then_some(bytes.len()),
         }
@@ -42,6 +45,18 @@ fn resp(bytes: &[u8]) -> Option<usize> {
         position = end + length + 2;
     }
     (position <= bytes.len()).then_some(position)
+}
+
+fn http(bytes: &[u8]) -> Option<usize> {
+    let head = bytes.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
+    let lines = bytes[..head].split(|byte| *byte == b'\n');
+    let length = lines.filter_map(|line| {
+        let (name, value) = line.split_at(line.iter().position(|byte| *byte == b':')?);
+        let is_length = name.eq_ignore_ascii_case(b"content-length");
+        is_length.then(|| number(Some(value[1..].trim_ascii())).unwrap_or(0))
+    });
+    let whole = head + length.sum::<usize>();
+    (whole <= bytes.len()).then_some(whole)
 }
 
 fn memcached(bytes: &[u8]) -> Option<usize> {
@@ -85,6 +100,15 @@ mod tests {
         assert_framed(
             Framing::Resp,
             b"*3\r\n$3\r\nSET\r\n$0\r\n\r\n$4\r\na\r\nb\r\n",
+        );
+    }
+
+    #[test]
+    fn http_requests_end_with_their_body() {
+        assert_framed(Framing::Http, b"GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
+        assert_framed(
+            Framing::Http,
+            b"PUT /a HTTP/1.1\r\nContent-Length: 5\r\n\r\na\r\n\r\n",
         );
     }
 

@@ -27,6 +27,7 @@ impl Listener for Windows {
 fn gets(threads: u32) -> GroupPlan {
     GroupPlan {
         name: String::new(),
+        replay: None,
         mix: vec![MixEntry {
             operation: "get".to_owned(),
             weight: 1.0,
@@ -105,6 +106,10 @@ fn run_on_null(phase: &PhasePlan, window_ns: u64, listener: &mut dyn Listener) -
 #[test]
 fn a_phase_is_dated_from_its_first_common_start() {
     let phase = PhasePlan {
+        prepare: Vec::new(),
+        cleanup: Vec::new(),
+        prepare_timeout_ns: 0,
+        restart_servers: Vec::new(),
         name: "steady".to_owned(),
         ordinal: 0,
         measured: true,

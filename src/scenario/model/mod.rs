@@ -3,7 +3,9 @@
 //! Only data. Defaults stand in `scenario/defaults.toml`, so that each is said once and with its reason. A key that is not
 //! built has no row: a key that does nothing does not exist.
 
+mod datasets;
 mod phases;
+mod probes;
 mod servers;
 mod sweep;
 mod tables;
@@ -11,7 +13,9 @@ mod targets;
 mod top;
 mod workload;
 
+pub use datasets::DATASET;
 pub use phases::{GROUP, PHASE};
+pub use probes::{CONDITION, PROBE};
 pub use servers::SERVER;
 pub use sweep::{AXIS, CLIENT, OUTPUTS, RUNS, SWEEP};
 pub use tables::TABLE;

@@ -1,12 +1,15 @@
 //! Rows of `[[phases]]` and their groups.
 
-use super::{COUNT, DURATION, DURATION_OR_ZERO, KEYS, VALUES};
+use super::{COUNT, DURATION, DURATION_OR_ZERO, KEYS, TEXTS, VALUES};
 use crate::rows::{Kind, NameKind, Row};
+use crate::workload::querylog::Format;
+use crate::workload::querylog::statement::Kind as Logged;
 
 pub const PHASE: &[Row] = &[
     NAME,
     OPERATION,
     MIX,
+    REPLAY,
     THREADS,
     OPERATIONS,
     OPERATIONS_PER_THREAD,
@@ -43,6 +46,26 @@ pub const PHASE: &[Row] = &[
         "Groups of threads that run at the same time.",
     ),
     Row::new(
+        "prepare",
+        TEXTS,
+        "Operations executed once, in order, by one session before the phase; not measured.",
+    ),
+    Row::new(
+        "cleanup",
+        TEXTS,
+        "Operations executed once, in order, by one session after the phase; not measured.",
+    ),
+    Row::new(
+        "prepare_timeout",
+        DURATION,
+        "Limit of each operation of `prepare` and `cleanup`.",
+    ),
+    Row::new(
+        "restart_servers",
+        TEXTS,
+        "Servers that are stopped and started again, on their data, before the phase.",
+    ),
+    Row::new(
         "when",
         Kind::Bool,
         "False: the phase is left out of the run; its cells are empty.",
@@ -54,6 +77,7 @@ pub const GROUP: &[Row] = &[
     NAME,
     OPERATION,
     MIX,
+    REPLAY,
     THREADS,
     OPERATIONS,
     OPERATIONS_PER_THREAD,
@@ -82,6 +106,77 @@ const MIX: Row = Row::new(
     Kind::Map(NameKind::Variable, &Kind::Number { min: 0.0, max: 1e9 }),
     "Operations with their weights, relative to the sum: `{ get = 95, set = 5 }`.",
 );
+const REPLAY: Row = Row::new(
+    "replay",
+    Kind::Table(REPLAY_ROWS),
+    "The statements of a log, in its order: `{ file = \"queries.log\", per_thread = \"whole\", only = [\"select\"] }`. \
+     Ends with the log; with a `duration` the log is begun again.",
+);
+
+const REPLAY_ROWS: &[Row] = &[
+    Row::new(
+        "file",
+        Kind::Text,
+        "The log: relative to this scenario file, or else to where dbbench is started.",
+    )
+    .required(),
+    Row::new(
+        "format",
+        Kind::Choice(&Format::NAMES),
+        "How it is written: a general or slow log of MySQL or MariaDB, PostgreSQL's log (stderr or csvlog), SQL with `;`, \
+         or a statement per line; told by its first lines where it is not said.",
+    ),
+    Row::new(
+        "per_thread",
+        Kind::Choice(&["whole", "share", "connection"]),
+        "`whole`: every thread replays all of it; `share`: every T-th statement; `connection`: logged connections are dealt \
+         to the threads. `whole` where it is not said.",
+    ),
+    Row::new(
+        "timing",
+        Kind::Choice(&["closed", "recorded"]),
+        "`closed`: a statement when the thread's one before has ended; `recorded`: at its time in the log, response times \
+         counted from there. `closed` where it is not said.",
+    ),
+    Row::new(
+        "speed",
+        Kind::Number {
+            min: 1e-6,
+            max: 1e6,
+        },
+        "Of `recorded`: how much faster than the log; 1 where it is not said.",
+    ),
+    Row::new(
+        "only",
+        Kind::List(&Kind::Choice(&LOGGED)),
+        "Kinds of statements that are replayed; all where it is not said.",
+    ),
+    Row::new("user", Kind::Text, "Only statements of this user."),
+    Row::new(
+        "database",
+        Kind::Text,
+        "Only statements in this database. They are replayed in the endpoint's.",
+    ),
+    Row::new(
+        "match",
+        Kind::Regex,
+        "Only statements that this regular expression matches.",
+    ),
+    Row::new("first", COUNT, "Only as many, from the first."),
+    Row::new(
+        "from",
+        Kind::Text,
+        "Only statements from a time on: `2026-11-30 20:41:15`, or `+10min` after the log's first.",
+    ),
+    Row::new(
+        "allow_writes",
+        Kind::Bool,
+        "Whether statements that may write are replayed; else they are left out and counted. False where it is not said.",
+    ),
+];
+
+const LOGGED: [&str; 11] = Logged::NAMES;
+
 const THREADS: Row = Row::new(
     "threads",
     Kind::Integer {

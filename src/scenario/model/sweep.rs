@@ -98,7 +98,7 @@ pub const RUNS: &[Row] = &[
 pub const OUTPUTS: &[Row] = &[Row::new(
     "basho_bench",
     Kind::Bool,
-    "Writes windows once more as Basho Bench does: `basho/<run>/<phase>/summary.csv` and `<operation>_latencies.csv`.",
+    "Writes windows of 10 s once more as Basho Bench does, with its picture: `basho/<run>/<phase>/summary.csv`, `<operation>_latencies.csv`, `errors.csv`, `summary.png`, `summary.svg`.",
 )];
 
 pub const CLIENT: &[Row] = &[

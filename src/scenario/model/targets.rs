@@ -12,6 +12,11 @@ pub const TARGET: &[Row] = &[
     ),
     Row::new("servers", TEXTS, "Servers started for it."),
     Row::new(
+        "dataset",
+        Kind::Text,
+        "One of `[datasets]`, that its runs find loaded.",
+    ),
+    Row::new(
         "options",
         Kind::Map(NameKind::Free, &Kind::Any),
         "The driver's own, printed by `dbbench drivers NAME`.",

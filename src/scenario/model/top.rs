@@ -1,6 +1,9 @@
 //! Rows of the top level.
 
-use super::{CLIENT, OUTPUTS, PHASE, RUNS, SCALAR, SERVER, SWEEP, TABLE, TARGET, TEXTS, WORKLOAD};
+use super::{
+    CLIENT, CONDITION, DATASET, OUTPUTS, PHASE, PROBE, RUNS, SCALAR, SERVER, SWEEP, TABLE, TARGET,
+    TEXTS, WORKLOAD,
+};
 use crate::rows::{Kind, NameKind, Row};
 
 /// Keys of the top level that `[quick]` may not change.
@@ -81,6 +84,11 @@ pub const TOP: &[Row] = &[
         "What is measured.",
     ),
     Row::new(
+        "datasets",
+        Kind::Map(NameKind::Server, &Kind::Table(DATASET)),
+        "What is loaded once and used by many runs; a target names its `dataset`.",
+    ),
+    Row::new(
         "workload",
         Kind::Table(WORKLOAD),
         "The data: keys and values.",
@@ -99,6 +107,16 @@ pub const TOP: &[Row] = &[
         "What happens in a run, in order: each a `[[phases]]`.",
     )
     .required(),
+    Row::new(
+        "probes",
+        Kind::List(&Kind::Table(PROBE)),
+        "Single values that are read on the way: each a `[[probes]]`.",
+    ),
+    Row::new(
+        "conditions",
+        Kind::List(&Kind::Table(CONDITION)),
+        "What must hold of a run, or it is invalid: each a `[[conditions]]`.",
+    ),
     Row::new(
         "tables",
         Kind::List(&Kind::Table(TABLE)),

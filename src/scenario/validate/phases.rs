@@ -35,6 +35,7 @@ pub(super) fn validate(scenario: &Context, diagnostics: &mut Diagnostics) {
             operations(scenario, &phase, &part, diagnostics);
             endpoints(scenario, &phase, &part, diagnostics);
             pipeline(scenario, &phase, &part, diagnostics);
+            beside_a_replay(&part, diagnostics);
         }
     }
 }
@@ -64,7 +65,7 @@ fn conflict(part: &Reader, keys: &[&str], why: &str) -> Diagnostic {
 
 /// `operation` or `mix`, of its own or the phase's.
 fn what(phase: &Reader, diagnostics: &mut Diagnostics) {
-    let says = |part: &Reader| part.has("operation") || part.has("mix");
+    let says = |part: &Reader| part.has("operation") || part.has("mix") || part.has("replay");
     for part in parts(phase) {
         if part.has("operation") && part.has("mix") {
             diagnostics.push(conflict(
@@ -137,7 +138,14 @@ fn how_long(phase: &Reader, diagnostics: &mut Diagnostics) {
         );
         return;
     }
-    let timed = count.is_some() || phase.has("duration");
+    let replays = |part: &Reader| part.has("replay");
+    let all_replay = match groups.is_empty() {
+        true => replays(phase),
+        false => groups
+            .iter()
+            .all(|group| replays(group) || COUNTS.iter().any(|key| group.has(key))),
+    };
+    let timed = count.is_some() || phase.has("duration") || all_replay;
     let endless = !timed && (groups.is_empty() || counted.len() < groups.len());
     if endless {
         let lacking = groups
@@ -374,5 +382,37 @@ fn pipeline(scenario: &Context, phase: &Reader, part: &Reader, diagnostics: &mut
             );
             return;
         }
+    }
+}
+
+/// What a log does not leave open is not said beside it.
+fn beside_a_replay(part: &Reader, diagnostics: &mut Diagnostics) {
+    const NOT_USED: [(&str, &str); 5] = [
+        ("keys", "the statements of a log have keys of their own"),
+        ("values", "the statements of a log have values of their own"),
+        (
+            "verify",
+            "nobody knows what the statements of a log should read",
+        ),
+        ("share", "`per_thread` of the replay says how it is dealt"),
+        ("pipeline", "the statements of a log are sent one at a time"),
+    ];
+    if !part.has("replay") {
+        return;
+    }
+    // The defaults say some of them, as what they are without being said.
+    let is_said = |key: &str| match key {
+        "verify" => part.bool(key) == Some(true),
+        "share" => part.text(key) == Some("interleaved"),
+        "pipeline" => part.count(key).is_some_and(|count| count > 1),
+        _ => part.has(key),
+    };
+    for (key, why) in NOT_USED.into_iter().filter(|(key, _)| is_said(key)) {
+        let message = format!("{} says both `replay` and `{key}`: {why}", name_of(part));
+        diagnostics.push(
+            Diagnostic::error("conflicting-keys", part.key_span_of(key), message)
+                .related(part.key_span_of("replay"), "the replay")
+                .help(format!("leave `{key}` out")),
+        );
     }
 }

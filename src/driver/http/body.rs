@@ -1,0 +1,183 @@
+//! How the end of a body is known, and chunks taken out of their wrapping. Works on received bytes; sockets are `http1`'s.
+
+use crate::driver::net::read_decimal;
+use httparse::Header;
+
+/// What an answer's head says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Head {
+    pub status: u16,
+    /// Bytes of it, the empty line included.
+    pub length: usize,
+    pub framing: Framing,
+    /// The server goes on with this connection.
+    pub stays_open: bool,
+    /// Where it redirects to.
+    pub location: Option<String>,
+    pub server: Option<String>,
+}
+
+/// How the end of the body is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    None,
+    Length(u64),
+    Chunked,
+    /// The server closes the connection.
+    Close,
+}
+
+/// Reads a head. Ok(None): more bytes are needed. Errors are what is malformed.
+pub fn head(received: &[u8], to_head: bool, wants_more: bool) -> Result<Option<Head>, String> {
+    let mut headers = [httparse::EMPTY_HEADER; 96];
+    let mut response = httparse::Response::new(&mut headers);
+    let length = match response.parse(received) {
+        Ok(httparse::Status::Complete(length)) => length,
+        Ok(httparse::Status::Partial) => return Ok(None),
+        Err(error) => return Err(error.to_string()),
+    };
+    let status = response.code.unwrap_or_default();
+    let is_http11 = response.version == Some(1);
+    let mut framing = Framing::Close;
+    let mut stays_open = is_http11;
+    let mut head = Head {
+        status,
+        length,
+        framing,
+        stays_open,
+        location: None,
+        server: None,
+    };
+    for Header { name, value } in response.headers.iter() {
+        // By length first: most headers are none of these.
+        match name.len() {
+            14 if name.eq_ignore_ascii_case("content-length") => {
+                let said = read_decimal(value.trim_ascii()).ok_or("Content-Length is no number")?;
+                if !matches!(framing, Framing::Chunked) {
+                    if matches!(framing, Framing::Length(other) if other != said) {
+                        return Err("two lengths of one body".to_owned());
+                    }
+                    framing = Framing::Length(said);
+                }
+            }
+            17 if name.eq_ignore_ascii_case("transfer-encoding") => {
+                match value.trim_ascii().eq_ignore_ascii_case(b"chunked") {
+                    true => framing = Framing::Chunked,
+                    false => return Err("a transfer encoding that is not chunked".to_owned()),
+                }
+            }
+            10 if name.eq_ignore_ascii_case("connection") => {
+                let says = |word: &[u8]| {
+                    let mut words = value.split(|byte| *byte == b',');
+                    words.any(|said| said.trim_ascii().eq_ignore_ascii_case(word))
+                };
+                if says(b"close") {
+                    stays_open = false;
+                } else if says(b"keep-alive") {
+                    stays_open = true;
+                }
+            }
+            8 if wants_more && name.eq_ignore_ascii_case("location") => {
+                head.location = Some(String::from_utf8_lossy(value).into_owned());
+            }
+            6 if wants_more && name.eq_ignore_ascii_case("server") => {
+                head.server = Some(String::from_utf8_lossy(value).into_owned());
+            }
+            _ => {}
+        }
+    }
+    if to_head || status < 200 || status == 204 || status == 304 {
+        framing = Framing::None;
+    }
+    head.framing = framing;
+    head.stays_open = stays_open && framing != Framing::Close;
+    Ok(Some(head))
+}
+
+/// Where a chunked body is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Chunk {
+    /// More bytes are needed.
+    Partial,
+    /// A chunk of `size` bytes begins after `line` bytes.
+    Data { line: usize, size: u64 },
+    /// The last chunk: the trailers begin after `line` bytes.
+    Last { line: usize },
+}
+
+/// Reads the line that begins a chunk.
+pub fn chunk(received: &[u8]) -> Result<Chunk, String> {
+    match httparse::parse_chunk_size(received) {
+        Ok(httparse::Status::Partial) if received.len() > 1024 => {
+            Err("the size of a chunk has no end".to_owned())
+        }
+        Ok(httparse::Status::Partial) => Ok(Chunk::Partial),
+        Ok(httparse::Status::Complete((line, 0))) => Ok(Chunk::Last { line }),
+        Ok(httparse::Status::Complete((line, size))) => Ok(Chunk::Data { line, size }),
+        Err(_) => Err("the size of a chunk".to_owned()),
+    }
+}
+
+/// Bytes of the trailers with the empty line that ends them; None where more are needed.
+pub fn trailers(received: &[u8]) -> Option<usize> {
+    if received.starts_with(b"\r\n") {
+        return Some(2);
+    }
+    let end = received.windows(4).position(|window| window == b"\r\n\r\n");
+    end.map(|end| end + 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Head {
+        head(text.as_bytes(), false, true)
+            .expect("well formed")
+            .expect("whole")
+    }
+
+    #[test]
+    fn the_end_of_a_body_is_known_by_its_head() {
+        let said = read("HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n");
+        assert_eq!((said.framing, said.stays_open), (Framing::Length(12), true));
+        let said =
+            read("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n");
+        assert_eq!(said.framing, Framing::Chunked);
+        let said = read("HTTP/1.0 200 OK\r\n\r\n");
+        assert_eq!((said.framing, said.stays_open), (Framing::Close, false));
+        let said = read("HTTP/1.1 304 Not Modified\r\nContent-Length: 12\r\n\r\n");
+        assert_eq!(said.framing, Framing::None);
+        let said = read("HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 0\r\n\r\n");
+        assert!(said.stays_open);
+        let said = read("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+        assert!(!said.stays_open);
+    }
+
+    #[test]
+    fn half_a_head_needs_more_and_nonsense_is_refused() {
+        assert_eq!(head(b"HTTP/1.1 200 OK\r\nContent-", false, false), Ok(None));
+        for wrong in [
+            "SSH-2.0-OpenSSH\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n",
+        ] {
+            assert!(head(wrong.as_bytes(), false, false).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn chunks_are_told_from_the_last_one() {
+        assert_eq!(
+            chunk(b"1a;x=y\r\nabc"),
+            Ok(Chunk::Data { line: 8, size: 26 })
+        );
+        assert_eq!(chunk(b"0\r\n\r\n"), Ok(Chunk::Last { line: 3 }));
+        assert_eq!(chunk(b"1"), Ok(Chunk::Partial));
+        assert!(chunk(b"zz\r\n").is_err());
+        assert_eq!(trailers(b"\r\n"), Some(2));
+        assert_eq!(trailers(b"a: b\r\n\r\nrest"), Some(8));
+        assert_eq!(trailers(b"a: b\r\n"), None);
+    }
+}
