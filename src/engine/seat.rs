@@ -130,7 +130,7 @@ impl<S: Session> Seat<S> {
         };
         if ended.value.is_none() {
             self.outcomes.resize(batch, Outcome::TimedOut);
-            self.session = None;
+            self.session.take_if(|session| !session.survives_timeout());
         }
         ended.waited
     }

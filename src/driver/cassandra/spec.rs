@@ -1,11 +1,43 @@
-//! What the cassandra driver is, as data: options and endpoints.
+//! What the cassandra driver is, as data: options, operations, endpoints.
 
 use crate::driver::net::endpoint::{Parts, decode};
-use crate::driver::spec::{Endpoint, EndpointFault};
+use crate::driver::spec::{
+    DriverSpec, Endpoint, EndpointFault, HeldIn, OptionFault, Options, Store,
+};
+use crate::op::Verb;
 use crate::rows::{Kind, Row};
 
 const DEFAULT_PORT: u16 = 9042;
-pub const EXAMPLE: &str = "cassandra://127.0.0.1:9042/dbbench";
+const EXAMPLE: &str = "cassandra://127.0.0.1:9042/dbbench";
+
+pub static SPEC: DriverSpec = DriverSpec {
+    name: "cassandra",
+    summary: "Apache Cassandra and ScyllaDB by CQL, through the scylla crate",
+    options: OPTIONS,
+    check_options,
+    verbs: &[
+        Verb::Get,
+        Verb::Set,
+        Verb::Insert,
+        Verb::Update,
+        Verb::Delete,
+        Verb::ReadModifyWrite,
+    ],
+    operation: super::custom::OPERATION,
+    check_operation: super::custom::check,
+    pipeline: false,
+    replay: false,
+    store: Store::Server {
+        parse: parse_endpoint,
+        example: EXAMPLE,
+        takes_all: false,
+    },
+    sessions: "the sessions of an OS thread share `connections` connections to each node that they talk to, one operation \
+        of each in flight on streams of their own, and one more for news of the cluster; a timeout replaces no connection",
+    durability: |_| None,
+    held_in: HeldIn::Disk,
+    library: "scylla 1.9",
+};
 
 const CONSISTENCIES: &[&str] = &[
     "any",
@@ -19,7 +51,7 @@ const CONSISTENCIES: &[&str] = &[
     "local_one",
 ];
 
-pub const OPTIONS: &[Row] = &[
+const OPTIONS: &[Row] = &[
     Row::new("keyspace", Kind::Text, "Keyspace, where the endpoint names none.")
         .default("\"dbbench\""),
     Row::new(
@@ -69,10 +101,67 @@ pub const OPTIONS: &[Row] = &[
     Row::new(
         "retries",
         Kind::Integer { min: 0, max: 100 },
-        "Attempts after the first that failed.",
+        "Attempts after the first that failed, as long as the operation may be repeated safely: on the same node where \
+         `routing = \"endpoints\"`, else on the next. Each one more is counted in `warnings`.",
     )
     .default("0"),
+    Row::new(
+        "speculative",
+        Kind::Duration { zero: false },
+        "Time after which a read or write without an answer is sent to another node as well, counted in `warnings`; \
+         never without it. Wants `routing = \"token\"`.",
+    ),
+    Row::new(
+        "tls_ca",
+        Kind::Path,
+        "PEM file of the authorities to trust on `cassandras://`; the system's without one.",
+    ),
+    Row::new(
+        "tls_insecure",
+        Kind::Bool,
+        "Trust any certificate on `cassandras://`.",
+    )
+    .default("false"),
 ];
+
+fn check_options(options: &Options) -> Result<(), OptionFault> {
+    let fault = |key: &str, message: String, help: &str| {
+        Err(OptionFault {
+            key: key.to_owned(),
+            message,
+            help: help.to_owned(),
+        })
+    };
+    let keyspace = options.text("keyspace").unwrap_or_default();
+    if !is_name(&keyspace) {
+        let message = format!("`{keyspace}` is no keyspace: at most 48 letters, digits and `_`");
+        return fault("keyspace", message, "keyspace = \"dbbench\"");
+    }
+    for (key, example) in [
+        ("compaction", "compaction = \"LeveledCompactionStrategy\""),
+        ("compression", "compression = \"LZ4Compressor\""),
+    ] {
+        let class = options.text(key);
+        if let Some(class) = class.filter(|class| !is_class(class)) {
+            return fault(key, format!("`{class}` is no name of a class"), example);
+        }
+    }
+    let reads = ["read_consistency", "consistency"];
+    let reads = reads.into_iter().find(|name| options.is_set(name));
+    if let Some(key) = reads.filter(|name| options.text(name).as_deref() == Some("any")) {
+        let message = "no read has consistency `any`".to_owned();
+        return fault(key, message, "write_consistency = \"any\"");
+    }
+    if options.is_set("speculative") && options.text("routing").as_deref() != Some("token") {
+        let message = "there is no other node to send it to".to_owned();
+        return fault("speculative", message, "routing = \"token\"");
+    }
+    if options.is_set("tls_ca") && options.bool("tls_insecure") {
+        let message = "with `tls_insecure` no authority is asked".to_owned();
+        return fault("tls_ca", message, "tls_insecure = false");
+    }
+    Ok(())
+}
 
 /// What an endpoint says beside its address.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -128,9 +217,64 @@ pub fn is_name(text: &str) -> bool {
     (1..=48).contains(&text.len()) && text.chars().all(allowed)
 }
 
+/// A Java class, with or without its package.
+fn is_class(text: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
+    !text.is_empty() && text.chars().all(allowed)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::{Value, json};
+
+    fn options(value: Value) -> Options {
+        Options::new(OPTIONS, value.as_object().expect("a table").clone())
+    }
+
+    #[test]
+    fn every_option_can_be_read() {
+        let options = options(json!({}));
+        assert_eq!(options.text("keyspace").as_deref(), Some("dbbench"));
+        assert_eq!(options.integer("replication_factor"), Some(1));
+        assert_eq!(options.text("consistency").as_deref(), Some("one"));
+        assert_eq!(options.text("routing").as_deref(), Some("endpoints"));
+        assert_eq!(options.integer("connections"), Some(1));
+        assert_eq!(options.integer("retries"), Some(0));
+        assert_eq!(options.duration("speculative"), None);
+        assert!(!options.bool("tls_insecure"));
+        for name in [
+            "compaction",
+            "compression",
+            "read_consistency",
+            "write_consistency",
+            "tls_ca",
+        ] {
+            assert_eq!(options.text(name), None);
+        }
+        assert_eq!(check_options(&options), Ok(()));
+    }
+
+    #[test]
+    fn options_that_cannot_be_are_refused() {
+        let key = |value| check_options(&options(value)).unwrap_err().key;
+        assert_eq!(key(json!({ "keyspace": "a-b" })), "keyspace");
+        assert_eq!(key(json!({ "compaction": "X'}" })), "compaction");
+        assert_eq!(key(json!({ "compression": "" })), "compression");
+        assert_eq!(key(json!({ "consistency": "any" })), "consistency");
+        assert_eq!(
+            key(json!({ "read_consistency": "any" })),
+            "read_consistency"
+        );
+        assert_eq!(key(json!({ "speculative": "5ms" })), "speculative");
+        let both = json!({ "tls_ca": "ca.pem", "tls_insecure": true });
+        assert_eq!(key(both), "tls_ca");
+        let right = json!({
+            "write_consistency": "any", "routing": "token", "speculative": "5ms",
+            "compaction": "org.apache.cassandra.db.compaction.UnifiedCompactionStrategy",
+        });
+        assert_eq!(check_options(&options(right)), Ok(()));
+    }
 
     #[test]
     fn an_endpoint_says_address_login_and_keyspace() {
