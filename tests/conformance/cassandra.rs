@@ -235,7 +235,7 @@ fn the_cold_side_tells_what_the_server_is_and_how_it_is_asked() {
     assert_eq!(value("commitlog_sync"), "periodic");
     assert_eq!(
         (value("read_consistency"), value("write_consistency")),
-        ("ONE", "QUORUM")
+        ("one", "quorum")
     );
     assert_eq!((value("retries"), value("speculative")), ("0", "off"));
 }
@@ -328,7 +328,7 @@ fn a_late_answer_is_never_anothers() {
                         let number = (place * 31 + round * 7) % 200;
                         let wanted = verify(key(number).as_bytes(), &content(number));
                         let mut reply = Reply::default();
-                        let limit = Duration::from_millis(3);
+                        let limit = Duration::from_millis(1 + (place + round * 5) as u64 % 12);
                         let answer = session.execute(&wanted, &mut reply);
                         match tokio::time::timeout(limit, answer).await {
                             // As the engine does it with a session that survives: it is used again at once.
@@ -396,7 +396,7 @@ fn a_server_that_dies_is_told_at_once_and_found_again_soon() {
     while start.elapsed() < Duration::from_secs(1) {
         let refused = client.try_session().err().expect("nobody is there");
         assert_eq!(refused.class, ErrorClass::Connect, "{refused}");
-        client.run(tokio::time::sleep(Duration::from_millis(1)));
+        client.run(async { tokio::time::sleep(Duration::from_millis(1)).await });
     }
     let tried = gate.accepted() - before;
     assert!((1..60).contains(&tried), "{tried} connections in a second");
@@ -406,7 +406,7 @@ fn a_server_that_dies_is_told_at_once_and_found_again_soon() {
     let mut session = loop {
         match client.try_session() {
             Ok(session) => break session,
-            Err(_) => client.run(tokio::time::sleep(Duration::from_millis(5))),
+            Err(_) => client.run(async { tokio::time::sleep(Duration::from_millis(5)).await }),
         }
     };
     assert!(

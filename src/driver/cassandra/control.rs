@@ -3,7 +3,7 @@
 
 use super::Shared;
 use super::fault::failure;
-use super::link::Link;
+use super::link::{Link, consistency_name};
 use super::table::{self, ask, first_cells, schema_versions};
 use super::value::first_of;
 use crate::driver::Control;
@@ -211,8 +211,14 @@ fn of_client(shared: &Shared) -> Vec<(String, String)> {
     };
     let speculative = settings.speculative.map(crate::units::format_duration);
     [
-        ("read_consistency", settings.read.to_string()),
-        ("write_consistency", settings.write.to_string()),
+        (
+            "read_consistency",
+            consistency_name(settings.read).to_owned(),
+        ),
+        (
+            "write_consistency",
+            consistency_name(settings.write).to_owned(),
+        ),
         ("routing", routing.to_owned()),
         ("connections", settings.connections.to_string()),
         ("retries", settings.retries.to_string()),

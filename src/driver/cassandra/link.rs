@@ -32,6 +32,9 @@ use tokio::sync::{Mutex, OnceCell};
 /// Longer than any run: nothing is asked of the cluster while operations are timed.
 const SILENCE: Duration = Duration::from_secs(365 * 24 * 3600);
 
+/// Time for further connections of a pool to open before operations are timed.
+const OTHERS: Duration = Duration::from_millis(100);
+
 /// How links are made.
 pub struct Settings {
     pub read: Consistency,
@@ -193,19 +196,28 @@ fn addresses(endpoint: &Endpoint) -> Result<Vec<SocketAddr>, Failure> {
     }
 }
 
+/// As the options name them.
+const CONSISTENCIES: [(&str, Consistency); 9] = [
+    ("any", Consistency::Any),
+    ("one", Consistency::One),
+    ("two", Consistency::Two),
+    ("three", Consistency::Three),
+    ("quorum", Consistency::Quorum),
+    ("all", Consistency::All),
+    ("local_quorum", Consistency::LocalQuorum),
+    ("each_quorum", Consistency::EachQuorum),
+    ("local_one", Consistency::LocalOne),
+];
+
 fn consistency_of(text: &str) -> Option<Consistency> {
-    Some(match text {
-        "any" => Consistency::Any,
-        "one" => Consistency::One,
-        "two" => Consistency::Two,
-        "three" => Consistency::Three,
-        "quorum" => Consistency::Quorum,
-        "all" => Consistency::All,
-        "local_quorum" => Consistency::LocalQuorum,
-        "each_quorum" => Consistency::EachQuorum,
-        "local_one" => Consistency::LocalOne,
-        _ => return None,
-    })
+    let found = CONSISTENCIES.iter().find(|(name, _)| *name == text);
+    found.map(|(_, consistency)| *consistency)
+}
+
+/// The option's word for it.
+pub fn consistency_name(consistency: Consistency) -> &'static str {
+    let found = CONSISTENCIES.iter().find(|(_, one)| *one == consistency);
+    found.map_or("", |(name, _)| name)
 }
 
 /// One of the crate's sessions, and what was prepared on it.
@@ -273,6 +285,10 @@ impl Link {
     /// Opens a link that sessions can work on: table, keyspace and prepared statements are there before anything is timed.
     pub async fn for_sessions(shared: Arc<Shared>, endpoint: Endpoint) -> Result<Link, Failure> {
         let link = Link::open(shared, endpoint).await?;
+        if link.shared.settings.connections > 1 {
+            // The crate tells of the first connection only, and opens the others at once then.
+            tokio::time::sleep(OTHERS).await;
+        }
         match link.shared.operations.iter().any(Option::is_some) {
             // Whether the built-in operations are wanted at all shows when one comes.
             true => link.enter_keyspace().await?,
