@@ -120,6 +120,12 @@ pub trait Session {
         None
     }
 
+    /// Operations answered since the last call, by the server that answered: where a session chooses among servers
+    /// itself. Empty where all were `peer`'s.
+    fn take_answered(&mut self) -> Vec<(std::net::SocketAddr, u64)> {
+        Vec::new()
+    }
+
     /// Whether it may be used after a future of `execute` was dropped: where its protocol gives every request a number
     /// that its answer carries, and the client throws away the answer of one that was given up.
     fn survives_timeout(&self) -> bool {

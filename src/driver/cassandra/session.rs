@@ -27,6 +27,9 @@ pub struct CassandraSession {
     /// Requests that were begun since attempts were taken last.
     requests: u32,
     connections: u32,
+    /// Whom the last answer of the operation came from, and operations by it; where the crate chooses the node.
+    coordinator: Option<SocketAddr>,
+    answered: Vec<(SocketAddr, u64)>,
 }
 
 impl CassandraSession {
@@ -39,6 +42,8 @@ impl CassandraSession {
             built_in: None,
             own: HashMap::new(),
             requests: 0,
+            coordinator: None,
+            answered: Vec::new(),
         }
     }
 
@@ -159,7 +164,26 @@ impl CassandraSession {
         let statement =
             &statements.expect("they were prepared before the first operation")[statement];
         let answer = self.link.cql.execute_unpaged(statement, values).await;
-        answered(answer.map_err(|error| failure(&error))?, reply)
+        let answer = answer.map_err(|error| failure(&error))?;
+        self.note(&answer, reply);
+        Ok(answer)
+    }
+
+    fn note(&mut self, answer: &QueryResult, reply: &mut Reply) {
+        reply.warnings += answer.warnings().count() as u32;
+        if self.link.peer.is_none() {
+            self.coordinator = Some(answer.request_coordinator().connection_address());
+        }
+    }
+
+    fn count_coordinator(&mut self) {
+        let Some(node) = self.coordinator.take() else {
+            return;
+        };
+        match self.answered.iter_mut().find(|(known, _)| *known == node) {
+            Some((_, count)) => *count += 1,
+            None => self.answered.push((node, 1)),
+        }
     }
 
     async fn custom(
@@ -194,7 +218,8 @@ impl CassandraSession {
             self.requests += 1;
             let prepared = &self.own[&(number, position)];
             let answer = self.link.cql.execute_unpaged(prepared, &values).await;
-            let answer = answered(answer.map_err(|error| failure(&error))?, reply)?;
+            let answer = answer.map_err(|error| failure(&error))?;
+            self.note(&answer, reply);
             let rows = first_of(answer, wanted)?;
             reply.bytes_received += rows.bytes;
             if rows.has_columns {
@@ -210,19 +235,21 @@ impl CassandraSession {
     }
 }
 
-fn answered(answer: QueryResult, reply: &mut Reply) -> Result<QueryResult, Failure> {
-    reply.warnings += answer.warnings().count() as u32;
-    Ok(answer)
-}
-
 impl crate::driver::Session for CassandraSession {
     async fn execute(&mut self, operation: &Operation, reply: &mut Reply) -> Outcome {
+        // Of an operation that was given up.
+        self.coordinator = None;
         let result = self.run(operation, reply).await;
         if let Some(attempts) = &self.attempts {
             let requests = std::mem::take(&mut self.requests);
             reply.warnings += attempts.take().saturating_sub(requests);
         }
+        self.count_coordinator();
         result.unwrap_or_else(Outcome::from)
+    }
+
+    fn take_answered(&mut self) -> Vec<(SocketAddr, u64)> {
+        std::mem::take(&mut self.answered)
     }
 
     fn peer(&self) -> Option<SocketAddr> {
