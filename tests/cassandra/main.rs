@@ -33,6 +33,23 @@ fn pinned(cluster: &Cluster, node: usize, keyspace: &str, options: Value) -> Cli
     open(&[cluster.endpoint(node, keyspace)], options)
 }
 
+/// Runs a test on the cluster, all nodes of which know each other.
+fn on_three(test: impl FnOnce(&mut Cluster) + Send + 'static) {
+    on(3, |cluster| {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        for node in 0..3 {
+            let mut endpoints = cluster.endpoints("ready");
+            endpoints.swap(0, node);
+            let mut control = open(&endpoints, json!({})).control();
+            while let Err(failure) = control.ready(LIMIT) {
+                assert!(Instant::now() < deadline, "{failure}");
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        }
+        test(cluster);
+    });
+}
+
 fn value(number: usize) -> Vec<u8> {
     let pattern = format!("{number:010}");
     pattern.bytes().cycle().take(80_000).collect()
@@ -46,7 +63,7 @@ fn requests(control: &mut dyn Control) -> u64 {
 
 #[test]
 fn operations_go_to_the_node_of_their_endpoint_and_no_other() {
-    on(3, |cluster| {
+    on_three(|cluster| {
         let clients: Vec<_> = (0..3)
             .map(|node| pinned(cluster, node, "who", json!({ "replication_factor": 2 })))
             .collect();
@@ -74,7 +91,7 @@ fn operations_go_to_the_node_of_their_endpoint_and_no_other() {
 
 #[test]
 fn a_cluster_is_ready_when_as_many_nodes_are_known_as_the_target_has() {
-    on(3, |cluster| {
+    on_three(|cluster| {
         let mut endpoints = cluster.endpoints("ready");
         open(&endpoints, json!({}))
             .control()
@@ -154,7 +171,7 @@ fn by_endpoint(row: &kit::Row) -> BTreeMap<String, u64> {
 
 #[test]
 fn results_count_the_operations_of_each_endpoint_dealt_or_chosen() {
-    on(3, |cluster| {
+    on_three(|cluster| {
         let nodes: Vec<String> = (0..3).map(|node| cluster.address(node)).collect();
         let rows = scenario(cluster, "", "30s").rows("operations.csv");
         let write = row(&rows, "steady", "write");
@@ -178,7 +195,7 @@ fn results_count_the_operations_of_each_endpoint_dealt_or_chosen() {
 
 #[test]
 fn limits_of_a_millisecond_time_out_without_any_reconnection() {
-    on(3, |cluster| {
+    on_three(|cluster| {
         let rows = scenario(cluster, "", "1ms").rows("operations.csv");
         for group in ["read", "write"] {
             let row = row(&rows, "steady", group);
@@ -195,7 +212,7 @@ fn limits_of_a_millisecond_time_out_without_any_reconnection() {
 
 #[test]
 fn a_node_that_hangs_answers_nobody_and_goes_on_as_if_nothing_had_been() {
-    on(3, |cluster| {
+    on_three(|cluster| {
         let options = json!({ "replication_factor": 1 });
         let clients = [
             pinned(cluster, 0, "hung", options.clone()),
@@ -262,7 +279,7 @@ fn until(
 
 #[test]
 fn a_node_that_dies_is_told_by_its_codes_and_is_found_again() {
-    on(3, |cluster| {
+    on_three(|cluster| {
         let options = json!({ "replication_factor": 3, "write_consistency": "all" });
         let alive = pinned(cluster, 0, "died", options.clone());
         let died = pinned(cluster, 1, "died", options);
