@@ -9,7 +9,7 @@ use super::policy::{Pinned, Repeat, plain};
 use super::table::{self, DELETE, GET, SET, STATEMENTS};
 use super::{Shared, custom, spec};
 use crate::driver::Target;
-use crate::driver::net::{resolve, tls};
+use crate::driver::net::resolve;
 use crate::driver::spec::{Endpoint, Transport};
 use crate::op::{ErrorClass, Failure};
 use crate::units::format_duration;
@@ -48,7 +48,6 @@ pub struct Settings {
     connect_timeout: Duration,
     /// All of the target: where the cluster is found when an operation may go to any node.
     contacts: Vec<Endpoint>,
-    tls: Option<Arc<rustls::ClientConfig>>,
 }
 
 impl Settings {
@@ -64,18 +63,6 @@ impl Settings {
             let number = options.integer(name).unwrap_or_default();
             u32::try_from(number).unwrap_or_default()
         };
-        let mut encrypted = false;
-        for endpoint in &target.endpoints {
-            encrypted |= login(endpoint)?.tls;
-        }
-        let tls = match encrypted {
-            true => {
-                let authority = options.text("tls_ca");
-                let authority = authority.as_deref().map(std::path::Path::new);
-                Some(tls::client(authority, options.bool("tls_insecure"))?)
-            }
-            false => None,
-        };
         Ok(Settings {
             read: consistency("read_consistency"),
             write: consistency("write_consistency"),
@@ -86,7 +73,6 @@ impl Settings {
             keyspace: options.text("keyspace").unwrap_or_default(),
             connect_timeout: target.connect_timeout,
             contacts: target.endpoints.clone(),
-            tls,
         })
     }
 
@@ -166,9 +152,6 @@ impl Settings {
         };
         if let Some(name) = login.username {
             builder = builder.user(name, login.password.unwrap_or_default());
-        }
-        if let Some(config) = self.tls.as_ref().filter(|_| login.tls) {
-            builder = builder.tls_context(Some(Arc::clone(config)));
         }
         Ok(builder)
     }

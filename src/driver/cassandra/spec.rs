@@ -111,17 +111,6 @@ const OPTIONS: &[Row] = &[
         "Time after which a read or write without an answer is sent to another node as well, counted in `warnings`; \
          never without it. Wants `routing = \"token\"`.",
     ),
-    Row::new(
-        "tls_ca",
-        Kind::Path,
-        "PEM file of the authorities to trust on `cassandras://`; the system's without one.",
-    ),
-    Row::new(
-        "tls_insecure",
-        Kind::Bool,
-        "Trust any certificate on `cassandras://`.",
-    )
-    .default("false"),
 ];
 
 fn check_options(options: &Options) -> Result<(), OptionFault> {
@@ -156,17 +145,12 @@ fn check_options(options: &Options) -> Result<(), OptionFault> {
         let message = "there is no other node to send it to".to_owned();
         return fault("speculative", message, "routing = \"token\"");
     }
-    if options.is_set("tls_ca") && options.bool("tls_insecure") {
-        let message = "with `tls_insecure` no authority is asked".to_owned();
-        return fault("tls_ca", message, "tls_insecure = false");
-    }
     Ok(())
 }
 
 /// What an endpoint says beside its address.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Login {
-    pub tls: bool,
     pub username: Option<String>,
     pub password: Option<String>,
     pub keyspace: Option<String>,
@@ -176,15 +160,18 @@ pub fn parse_endpoint(text: &str) -> Result<Endpoint, EndpointFault> {
     parse(text).map(|(endpoint, _)| endpoint)
 }
 
-/// Reads `cassandra://` and `cassandras://` (TLS).
+/// Reads `cassandra://`. No TLS: the crate's brings a second stack of it, with another provider than all other drivers.
 pub fn parse(text: &str) -> Result<(Endpoint, Login), EndpointFault> {
     let parts = Parts::of(text).map_err(|fault| EndpointFault {
         help: EXAMPLE.to_owned(),
         ..fault
     })?;
-    if !matches!(parts.scheme, "cassandra" | "cassandras") {
-        let message = format!("`{}` is no scheme of the cassandra driver", parts.scheme);
-        return Err(parts.fault(parts.scheme, message, "cassandra:// or cassandras://"));
+    if parts.scheme != "cassandra" {
+        let message = match parts.scheme {
+            "cassandras" => "the cassandra driver has no TLS".to_owned(),
+            scheme => format!("`{scheme}` is no scheme of the cassandra driver"),
+        };
+        return Err(parts.fault(parts.scheme, message, EXAMPLE));
     }
     let decoded = |part: Option<&str>| match part {
         None | Some("") => Ok(None),
@@ -203,7 +190,6 @@ pub fn parse(text: &str) -> Result<(Endpoint, Login), EndpointFault> {
         return Err(parts.fault(keyspace, message, EXAMPLE));
     }
     let login = Login {
-        tls: parts.scheme == "cassandras",
         username: decoded(parts.user)?,
         password: decoded(parts.password)?,
         keyspace: (!keyspace.is_empty()).then(|| keyspace.to_owned()),
@@ -242,13 +228,11 @@ mod tests {
         assert_eq!(options.integer("connections"), Some(1));
         assert_eq!(options.integer("retries"), Some(0));
         assert_eq!(options.duration("speculative"), None);
-        assert!(!options.bool("tls_insecure"));
         for name in [
             "compaction",
             "compression",
             "read_consistency",
             "write_consistency",
-            "tls_ca",
         ] {
             assert_eq!(options.text(name), None);
         }
@@ -267,8 +251,6 @@ mod tests {
             "read_consistency"
         );
         assert_eq!(key(json!({ "speculative": "5ms" })), "speculative");
-        let both = json!({ "tls_ca": "ca.pem", "tls_insecure": true });
-        assert_eq!(key(both), "tls_ca");
         let right = json!({
             "write_consistency": "any", "routing": "token", "speculative": "5ms",
             "compaction": "org.apache.cassandra.db.compaction.UnifiedCompactionStrategy",
@@ -283,15 +265,18 @@ mod tests {
         assert_eq!(login.username.as_deref(), Some("me"));
         assert_eq!(login.password.as_deref(), Some("p w"));
         assert_eq!(login.keyspace.as_deref(), Some("ks_1"));
-        assert!(!login.tls);
-        let (endpoint, login) = parse("cassandras://host").unwrap();
-        assert_eq!((endpoint.label.as_str(), login.tls), ("host:9042", true));
+        let (endpoint, login) = parse("cassandra://host").unwrap();
+        assert_eq!(
+            (endpoint.label.as_str(), login),
+            ("host:9042", Login::default())
+        );
     }
 
     #[test]
     fn faults_point_at_the_wrong_part() {
         let range = |text| parse(text).map_err(|fault| (fault.start, fault.end));
         assert_eq!(range("redis://host").unwrap_err(), (0, 5));
+        assert_eq!(range("cassandras://host").unwrap_err(), (0, 10));
         assert_eq!(range("cassandra://host/a-b").unwrap_err(), (17, 20));
         assert_eq!(range("cassandra://host?rf=2").unwrap_err(), (17, 19));
     }
