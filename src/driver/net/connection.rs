@@ -333,7 +333,8 @@ mod tests {
         server.write_all(b"short").expect("sent");
         second.receive_total(5).await.expect("received");
         assert_eq!(second.received(), b"short");
-        assert_eq!(second.into_buffer().as_ptr(), place, "the same memory");
+        let buffer = second.into_buffer();
+        assert_eq!(buffer.as_ptr(), place, "the same memory");
     }
 
     #[tokio::test]
