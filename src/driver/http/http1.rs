@@ -141,19 +141,6 @@ impl Http1 {
         reply: &mut Reply,
     ) -> Result<(Head, Said), Failure> {
         let started = Instant::now();
-        let mut connection = match self.connection.take() {
-            Some(connection) => connection,
-            None => {
-                let mut connection = self.settings.connect(&self.endpoint).await?;
-                connection.reuse(std::mem::take(&mut self.buffer));
-                reply.connect_time += started.elapsed();
-                self.peer = connection.peer();
-                connection
-            }
-        };
-        if !connection.received().is_empty() {
-            return Err(malformed("it came unasked", connection.received()));
-        }
         let body = request.body(operation, &mut self.scratch);
         let out = &mut self.request;
         out.clear();
@@ -164,8 +151,24 @@ impl Http1 {
         request.write_headers(operation, body.len(), out);
         out.extend_from_slice(b"\r\n");
         reply.bytes_sent += (out.len() + body.len()) as u64;
-        let sent = connection.send(out, body, &[]).await;
-        sent.map_err(|error| lost(&error))?;
+        let mut connection = match self.connection.take() {
+            Some(mut connection) => {
+                if !connection.received().is_empty() {
+                    return Err(malformed("it came unasked", connection.received()));
+                }
+                let sent = connection.send(out, body, &[]).await;
+                sent.map_err(|error| lost(&error))?;
+                connection
+            }
+            None => {
+                let opened = self.settings.connect_sending(&self.endpoint, out, body);
+                let (mut connection, connected) = opened.await?;
+                connection.reuse(std::mem::take(&mut self.buffer));
+                reply.connect_time += connected - started;
+                self.peer = connection.peer();
+                connection
+            }
+        };
         let received = connection.receive().await;
         received.map_err(|error| lost(&error))?;
         if reply.first_byte_time.is_zero() {
@@ -237,7 +240,7 @@ impl Http1 {
         }
         if head.framing != Framing::Close {
             // Whatever comes instead of the end, the connection is not used again.
-            let _ = tokio::time::timeout(FAREWELL, connection.receive()).await;
+            let _ = tokio::time::timeout(FAREWELL, connection.end()).await;
         }
         let ended = self.connection.take();
         self.buffer = ended.map(Connection::into_buffer).unwrap_or_default();

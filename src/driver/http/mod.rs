@@ -10,7 +10,7 @@ mod http2;
 mod request;
 mod spec;
 
-use super::net::{self, Connection, tls};
+use super::net::{self, Connection, lost, tls};
 use super::spec::{DriverSpec, Endpoint, Transport};
 use super::{Control, Driver, Target, Worker};
 use crate::op::{ErrorClass, Failure, Operation, Outcome, Reply};
@@ -20,6 +20,7 @@ use request::{Request, Requests};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 pub struct Http {
     settings: Arc<Settings>,
@@ -113,6 +114,24 @@ impl Settings {
             }
             _ => Ok(connection),
         }
+    }
+
+    /// A new connection with its first request under way, and when it was established.
+    async fn connect_sending(
+        &self,
+        endpoint: &Endpoint,
+        head: &[u8],
+        body: &[u8],
+    ) -> Result<(Connection, Instant), Failure> {
+        // A connection that carries more would want its later requests sent without delay too.
+        if !self.keep_alive && body.is_empty() && !is_tls(endpoint) {
+            return net::eager::connect_sending(endpoint, head).await;
+        }
+        let mut connection = self.connect(endpoint).await?;
+        let connected = Instant::now();
+        let sent = connection.send(head, body, &[]).await;
+        sent.map_err(|error| lost(&error))?;
+        Ok((connection, connected))
     }
 }
 

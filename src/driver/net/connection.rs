@@ -8,7 +8,7 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
 /// Bytes of an input buffer before any answer was larger. It is made when the first answer is read, and grows to the
@@ -249,6 +249,18 @@ impl Connection {
             0 => Err(closed()),
             _ => Ok(()),
         }
+    }
+
+    /// Waits for the end of the stream or anything else that comes. A socket whose end was announced with the last bytes
+    /// is not read once more.
+    pub async fn end(&mut self) -> io::Result<()> {
+        if let Stream::Tcp(stream) = &self.stream
+            && stream.ready(Interest::READABLE).await?.is_read_closed()
+        {
+            return Ok(());
+        }
+        let Connection { stream, input, .. } = self;
+        poll_fn(|cx| input.poll_fill(stream, cx)).await.map(drop)
     }
 
     /// Waits until at least `total` bytes are received and not consumed; the buffer grows to that at once.

@@ -1,11 +1,13 @@
 //! Sockets as all networked drivers want them: connect to the first address that answers, TCP without delay, one buffer
 //! per connection that grows to the largest answer and is then reused.
 //!
-//! Knows bytes, not protocols. `connection` is the hot path, `endpoint` reads the text of an endpoint, `tls` makes the
+//! Knows bytes, not protocols. `connection` is the hot path, `eager` opens one with its first request, `endpoint` reads the text of an endpoint, `tls` makes the
 //! client's side of TLS, `blocking` lends the same code to the cold side, which has no event loop.
 
 pub mod blocking;
 pub mod connection;
+#[cfg(feature = "http")]
+pub mod eager;
 pub mod endpoint;
 #[cfg(feature = "http-wire")]
 pub mod http;
