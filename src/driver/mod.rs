@@ -87,7 +87,8 @@ pub trait Worker {
 }
 
 /// One per client thread, with one operation in flight. The future of `execute` may be dropped at its timeout; the
-/// session is then dropped too and never used again, so a late reply cannot be read as the next one's answer.
+/// session is then dropped too and never used again, so a late reply cannot be read as the next one's answer (but see
+/// `survives_timeout`).
 pub trait Session {
     /// Executes one operation to its end, its answer read fully. Values read go through `reply.found`, which also verifies.
     fn execute(
@@ -115,6 +116,18 @@ pub trait Session {
     /// The address that this session is connected to, where a name had several.
     fn peer(&self) -> Option<std::net::SocketAddr> {
         None
+    }
+
+    /// Operations answered since the last call, by the server that answered: where a session chooses among servers
+    /// itself. Empty where all were `peer`'s.
+    fn take_answered(&mut self) -> Vec<(std::net::SocketAddr, u64)> {
+        Vec::new()
+    }
+
+    /// Whether it may be used after a future of `execute` was dropped: where its protocol gives every request a number
+    /// that its answer carries, and the client throws away the answer of one that was given up.
+    fn survives_timeout(&self) -> bool {
+        false
     }
 
     /// Connections that this session holds of its own.

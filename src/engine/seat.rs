@@ -10,11 +10,16 @@ use crate::measure::recorder::Recorder;
 use crate::op::{ErrorClass, Failure, Operation, Outcome, Reply};
 use crate::workload::generator::Generator;
 use crate::workload::spec::Stream;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
 /// Pauses between attempts to reconnect grow up to this, so that a dead server is not asked a million times a second.
 const LONGEST_PAUSE: Duration = Duration::from_millis(10);
+
+/// Whose operations got no answer, where sessions choose the server.
+const UNANSWERED: &str = "unanswered";
 
 pub struct Seat<S> {
     plan: SeatPlan,
@@ -27,6 +32,8 @@ pub struct Seat<S> {
     limit: Limit,
     pause: Duration,
     done: u64,
+    /// By the server that answered, where sessions choose it.
+    answered: BTreeMap<SocketAddr, u64>,
     reconnections: u64,
     reconnecting: Duration,
 }
@@ -49,6 +56,7 @@ impl<S: Session> Seat<S> {
             limit: Limit::new(),
             pause: Duration::ZERO,
             done: 0,
+            answered: BTreeMap::new(),
             reconnections: 0,
             reconnecting: Duration::ZERO,
             plan,
@@ -130,7 +138,9 @@ impl<S: Session> Seat<S> {
         };
         if ended.value.is_none() {
             self.outcomes.resize(batch, Outcome::TimedOut);
-            self.session = None;
+            if !self.session.as_ref().is_some_and(Session::survives_timeout) {
+                self.leave_session();
+            }
         }
         ended.waited
     }
@@ -145,6 +155,7 @@ impl<S: Session> Seat<S> {
         returned: Instant,
         recorder: &mut Recorder,
     ) {
+        let mut broken = false;
         for position in 0..batch {
             let reply = &self.replies[position];
             let ended = reply.ended.unwrap_or(returned);
@@ -158,11 +169,26 @@ impl<S: Session> Seat<S> {
             } else if let Outcome::Failed(failure) = outcome
                 && failure.broken
             {
-                self.session = None;
+                broken = true;
             }
             recorder.record(row, service, ended, outcome, reply);
         }
         self.done += batch as u64;
+        if broken {
+            self.leave_session();
+        }
+    }
+
+    fn leave_session(&mut self) {
+        self.note_answered();
+        self.session = None;
+    }
+
+    fn note_answered(&mut self) {
+        let session = self.session.as_mut();
+        for (server, count) in session.map_or_else(Vec::new, Session::take_answered) {
+            *self.answered.entry(server).or_default() += count;
+        }
     }
 
     /// Whether the session must be replaced.
@@ -207,19 +233,42 @@ impl<S: Session> Seat<S> {
         }
     }
 
-    pub fn report(&self) -> SeatReport {
-        SeatReport {
+    /// What it did, by the server that answered: one report, unless its sessions choose the server.
+    pub fn reports(&mut self) -> Vec<SeatReport> {
+        self.note_answered();
+        let whole = SeatReport {
             group: self.plan.group,
             label: self.peer().label,
             operations: self.done,
             reconnections: self.reconnections,
             reconnecting: self.reconnecting,
+        };
+        if self.answered.is_empty() {
+            return vec![whole];
         }
+        let of_server = |(server, count): (&SocketAddr, &u64)| SeatReport {
+            label: server.to_string(),
+            operations: *count,
+            reconnections: 0,
+            reconnecting: Duration::ZERO,
+            ..whole
+        };
+        let mut reports: Vec<SeatReport> = self.answered.iter().map(of_server).collect();
+        let answered: u64 = self.answered.values().sum();
+        let rest = SeatReport {
+            label: UNANSWERED.to_owned(),
+            operations: self.done.saturating_sub(answered),
+            ..whole
+        };
+        reports.extend(Some(rest).filter(|rest| rest.operations > 0 || rest.reconnections > 0));
+        reports
     }
 
     /// Operations of a warm-up are not counted in the report.
     pub fn forget(&mut self) {
         self.done = 0;
+        self.note_answered();
+        self.answered.clear();
         self.reconnections = 0;
         self.reconnecting = Duration::ZERO;
     }

@@ -127,7 +127,7 @@ fn work<D: Driver>(driver: &D, job: WorkerJob) -> Result<(), Failure> {
         let _ = job.events.send(Event::PassDone(report));
     }
     let errors = recorder.borrow_mut().take_errors();
-    let seats = seats.iter().map(Seat::report).collect();
+    let seats = seats.iter_mut().flat_map(Seat::reports).collect();
     let _ = job.events.send(Event::Ended {
         worker: job.worker,
         errors,
