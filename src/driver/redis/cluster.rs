@@ -1,18 +1,18 @@
 //! A session of a Redis Cluster: a connection to each primary, and the slots that say which one an operation goes to.
 //!
-//! The sessions of a thread share what is known of the slots (`Map`). A node that is not the owner says who is: the
+//! The sessions of a thread share what is known of the slots (`links`). A node that is not the owner says who is: the
 //! operation follows it (MOVED, ASK), within its own time, and each redirection counts as a warning of the answer. What is
 //! lost with a connection is a failure and is not sent again by itself; the slots are then asked anew, so that the next
 //! operation finds the replica that took over. One lost or late connection costs that connection, not the others.
 
 use super::Settings;
+use super::links::{Link, Map};
 use super::session::{Session, Shared};
-use super::slots::{Ranges, Refusal, Slots, slot_of};
+use super::slots::{Ranges, Refusal, slot_of};
 use super::spec::{self, Login};
 use crate::driver::Session as _;
 use crate::driver::spec::{Endpoint, Transport};
 use crate::op::{ErrorClass, Failure, Operation, Outcome, Reply, Verb};
-use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -24,80 +24,8 @@ const MOST_REDIRECTIONS: u32 = 16;
 /// How long one node may take to tell of the slots, or to let a session in that is being opened: others know, too.
 const PATIENCE: Duration = Duration::from_millis(250);
 
-/// The slots are asked at most so often by one thread.
-const ASKED_EVERY: Duration = Duration::from_millis(50);
-
-/// Pauses before a node that did not let the session in is tried again grow up to this.
-const LONGEST_PAUSE: Duration = Duration::from_millis(50);
-
 /// Before an operation is tried again whose keys are on their way.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(1);
-
-/// What the sessions of one thread know of the cluster.
-pub struct Map {
-    /// The target's endpoints: nodes that know the others.
-    seeds: Vec<Endpoint>,
-    slots: RefCell<Slots>,
-    /// A node said, or was found, to be no owner any more.
-    stale: Cell<bool>,
-    asked: Cell<Option<Instant>>,
-}
-
-impl Map {
-    pub fn new(seeds: Vec<Endpoint>) -> Map {
-        Map {
-            seeds,
-            slots: RefCell::new(Slots::new()),
-            stale: Cell::new(true),
-            asked: Cell::new(None),
-        }
-    }
-
-    fn is_due(&self) -> bool {
-        self.stale.get()
-            && self
-                .asked
-                .get()
-                .is_none_or(|at| at.elapsed() >= ASKED_EVERY)
-    }
-}
-
-/// The connection to one node.
-#[derive(Default)]
-struct Link {
-    session: Option<Session>,
-    /// An answer is due. If it still is when the session is next used, the operation was given up.
-    busy: bool,
-    /// Operations answered since the engine last asked.
-    answered: u64,
-    /// Connections in a row that got no answer.
-    misses: u32,
-    /// Not connected again before.
-    retry_at: Option<Instant>,
-}
-
-impl Link {
-    /// Lets go of the connection; the next one is made after a pause that grows while nothing is answered.
-    fn lose(&mut self) {
-        self.session = None;
-        self.busy = false;
-        let pause = Duration::from_millis(1) * (1 << self.misses.min(7)) / 2;
-        self.misses += 1;
-        // The first loss after an answer costs no pause.
-        let pause = if self.misses == 1 {
-            Duration::ZERO
-        } else {
-            pause.min(LONGEST_PAUSE)
-        };
-        self.retry_at = Some(Instant::now() + pause);
-    }
-
-    fn got_answer(&mut self) {
-        self.busy = false;
-        self.misses = 0;
-        self.answered += 1;
-    }
-}
 
 pub struct ClusterSession {
     settings: Arc<Settings>,

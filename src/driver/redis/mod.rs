@@ -1,6 +1,6 @@
 //! The `redis` driver: one connection per session, by TCP, TLS or unix socket, RESP2 or RESP3.
 //!
-//! `session` is the operation loop's side of one node, `cluster` that of several whose slots it follows (`slots`),
+//! `session` is the operation loop's side of one node, `cluster` that of several whose slots it follows (`slots`, `links`),
 //! `control` the cold one, `replication` what servers say of their replicas, `wait` the writes that wait for them,
 //! `custom` the user's own commands, `wire` the bytes of all, `spec` the rows. What no built-in operation needs is the
 //! redis crate's.
@@ -8,6 +8,7 @@
 mod cluster;
 mod control;
 mod custom;
+mod links;
 mod replication;
 mod session;
 mod slots;
@@ -19,8 +20,9 @@ use super::net::{self, tls};
 use super::spec::{DriverSpec, Endpoint, Transport};
 use super::{Control, Driver, Target, Worker};
 use crate::op::{ErrorClass, Failure, Operation, Outcome, Reply};
-use cluster::{ClusterSession, Map};
+use cluster::ClusterSession;
 use custom::Custom;
+use links::Map;
 use redis::Cmd;
 use session::{Session, Shared};
 use spec::Login;

@@ -206,10 +206,6 @@ impl Slots {
         self.nodes.get(node)
     }
 
-    pub fn nodes(&self) -> usize {
-        self.nodes.len()
-    }
-
     /// The numbers of all nodes that own a slot, in order.
     pub fn primaries(&self) -> Vec<usize> {
         let owners: BTreeSet<u16> = self.owner.iter().copied().collect();
@@ -313,7 +309,7 @@ mod tests {
             slots.endpoint(slots.owner(100).unwrap()).unwrap().label,
             "10.0.0.9:2"
         );
-        assert_eq!((slots.nodes(), slots.primaries().len()), (4, 2));
+        assert_eq!((slots.nodes.len(), slots.primaries().len()), (4, 2));
         assert_eq!(ranges().to_string(), "2 primaries, 2 replicas, 16384 slots");
     }
 
