@@ -18,6 +18,8 @@ pub const DRIVERS: &[DriverEntry] = &[
     DriverEntry::of::<crate::driver::http::Http>(),
     #[cfg(feature = "mongodb")]
     DriverEntry::of::<crate::driver::mongodb::MongoDb>(),
+    #[cfg(feature = "cassandra")]
+    DriverEntry::of::<crate::driver::cassandra::Cassandra>(),
     #[cfg(feature = "redb")]
     DriverEntry::of::<crate::driver::redb::Redb>(),
     #[cfg(feature = "sqlite")]

@@ -1,5 +1,11 @@
 //! One suite for every driver, on its real store. A driver is one line at the end and a harness in its own file.
 
+#[cfg(feature = "cassandra")]
+#[path = "conformance/cassandra.rs"]
+mod cassandra;
+#[cfg(feature = "cassandra")]
+#[path = "support/cassandra.rs"]
+mod cassandra_nodes;
 #[path = "conformance/client.rs"]
 mod client;
 #[path = "conformance/embedded_facts.rs"]
@@ -8,6 +14,9 @@ mod embedded_facts;
 mod facts;
 #[path = "conformance/fjall.rs"]
 mod fjall;
+#[cfg(feature = "cassandra")]
+#[path = "support/gate.rs"]
+mod gate;
 #[cfg(feature = "http")]
 #[path = "conformance/http.rs"]
 mod http;
@@ -187,6 +196,11 @@ conformance!(mysql_pooled, crate::mysql::Pooled, {
 #[cfg(feature = "postgres")]
 conformance!(postgres_tcp, crate::postgres::Tcp, {
     kept!(crate::postgres::Tcp);
+});
+// What a server may do wrong is in its file: behind a gate that holds answers back, since no script speaks its login.
+#[cfg(feature = "cassandra")]
+conformance!(cassandra_one_node, crate::cassandra::Node, {
+    kept!(crate::cassandra::Node);
 });
 #[cfg(feature = "http")]
 conformance!(web http_keep_alive, crate::http::KeepAlive, {

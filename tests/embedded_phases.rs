@@ -27,6 +27,7 @@ fn phase_of(operation: &str, threads: u32, operations: u64) -> PhasePlan {
         cleanup: Vec::new(),
         prepare_timeout_ns: 0,
         restart_servers: Vec::new(),
+        faults: Vec::new(),
         name: operation.to_owned(),
         ordinal: 0,
         measured: true,

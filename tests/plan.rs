@@ -323,6 +323,28 @@ fn what_a_machine_cannot_hold_is_refused_with_the_sum() {
 }
 
 #[test]
+fn memory_of_all_instances_of_a_server_is_needed_beside_the_data() {
+    let text = KVS
+        .replace("operations = 1_000", "operations = 1_200_000")
+        .replace("\"1KiB\"", "80_000")
+        .replace(
+            "[servers.redis]\n",
+            "[servers.redis]\ninstances = 3\nmemory = \"600MB\"\n",
+        )
+        .replace("port('redis')", "port('redis', 'main')")
+        .replace("address('redis')", "address('redis', 1)")
+        .replace("dir('redis')", "dir('redis', 1)");
+    let plan = make(&text);
+    assert_eq!(plan::fits(&plan, 12_000_000_000, 40_000_000_000), Ok(()));
+    let refusal = plan::fits(&plan, 10_000_000_000, 40_000_000_000).unwrap_err();
+    assert_eq!(
+        refusal.message,
+        "120,000 keys x (14 + 80,000) bytes + redis 3 x 600.0 MB = 11.4 GB in memory; this machine has 10.0 GB free \
+         (target=redis,threads=1#1)"
+    );
+}
+
+#[test]
 fn a_plan_of_many_different_runs_grows_linearly() {
     let text = |runs: u32| {
         KVS.replace("operations = 1_000", "operations = 1_000_000")

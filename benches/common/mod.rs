@@ -54,6 +54,7 @@ fn one_group(
         cleanup: Vec::new(),
         prepare_timeout_ns: 0,
         restart_servers: Vec::new(),
+        faults: Vec::new(),
         name: operation.to_owned(),
         ordinal: 0,
         measured: true,

@@ -1,14 +1,16 @@
 //! dbbench against the tools of the trade, in one run: redis-benchmark, memcaslap, a bare epoll loop, wrk, ab, sysbench,
-//! mysqlslap, pgbench.
+//! mysqlslap, pgbench, latte.
 //!
 //! `cargo bench --bench peers` (a filter as argument: `redis`, `memcached`, `mongodb`, `http`, `mysql`, `replay`,
-//! `postgres`, `querylog`). The server has one core, each client another,
+//! `postgres`, `querylog`, `cassandra`). The server has one core, each client another,
 //! the order alternates, medians of the rounds; only ratios mean anything on a shared machine. "server busy" is the share of
 //! its core that the server used while dbbench drove it: where it is near 1, the server limits both, and the client's CPU
 //! per operation decides.
 
 #[path = "../bare/mod.rs"]
 mod bare;
+#[cfg(feature = "cassandra")]
+mod cassandra;
 #[path = "../common/mod.rs"]
 #[allow(dead_code, reason = "shared with the engine's bench")]
 mod common;
@@ -510,5 +512,9 @@ fn main() {
     }
     if wanted("querylog") {
         logs::querylog();
+    }
+    #[cfg(feature = "cassandra")]
+    if wanted("cassandra") {
+        cassandra::cassandra();
     }
 }

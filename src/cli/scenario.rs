@@ -157,6 +157,7 @@ fn campaign(args: &Args, planned: &Planned, interrupted: &Arc<AtomicBool>) -> Re
 fn check_machine(args: &Args, plan: &Plan) -> Result<(), String> {
     let (memory, disk) = available();
     estimate::fits(plan, memory, disk).map_err(|refusal| refusal.to_string())?;
+    run::limits::raise(plan, DRIVERS)?;
     let must_exist = |target: &str| {
         let target = plan.shapes.iter().find(|shape| shape.target.name == target);
         args.overrides.strict || target.is_some_and(|shape| shape.target.must_exist)

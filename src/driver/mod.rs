@@ -7,6 +7,8 @@ pub mod embedded;
 pub mod net;
 pub mod spec;
 
+#[cfg(feature = "cassandra")]
+pub mod cassandra;
 #[cfg(feature = "fjall")]
 pub mod fjall;
 #[cfg(feature = "http")]

@@ -76,8 +76,8 @@ pub struct PhaseRun<'a> {
 pub trait Listener {
     /// A window that is complete, in order within its stage.
     fn window(&mut self, window: &WindowRecord) -> Result<(), String>;
-    /// All sessions are open and a pass starts now.
-    fn started(&mut self, _stage: Stage) {}
+    /// All sessions are open and a pass starts at this moment.
+    fn started(&mut self, _stage: Stage, _at: Instant) {}
     /// A few times a second; may ask to stop.
     fn tick(&mut self) {}
 }
@@ -409,7 +409,7 @@ impl<'a, 'b> Conductor<'a, 'b> {
         let until = length.map(|length| at + length);
         let grid_at = grid.unwrap_or(at);
         self.merge.begin(stage, grid_at, until);
-        self.listener.started(stage);
+        self.listener.started(stage, at);
         let resets = stage == Stage::Measured && grid.is_none();
         for order in &self.orders {
             let _ = order.send(Order::Go(Pass {

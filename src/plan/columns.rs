@@ -1,4 +1,5 @@
-//! Names that expressions of tables may use: the columns of operations.csv that hold numbers, and the classes of errors.
+//! Names that expressions of tables may use: the columns of operations.csv that say what was measured, and the
+//! classes of errors.
 //!
 //! A contract with `results`, which writes them.
 
@@ -8,6 +9,7 @@ pub const COLUMNS: &[&str] = &[
     "threads",
     "workers",
     "connections",
+    "endpoints",
     "operations",
     "succeeded",
     "found",

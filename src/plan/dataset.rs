@@ -47,6 +47,12 @@ pub fn extract(ex: &mut Extract<'_, '_>, name: &str, number: u32) -> Option<Reso
     for (position, node) in nodes.iter().enumerate() {
         let ordinal = FIRST_ORDINAL + number * 1_000 + position as u32;
         phases.push(phase::extract_node(ex, node, ordinal));
+        if let Some(said) = Reader::new(node).filter(|said| said.has("faults")) {
+            let message = "a dataset is filled without faults";
+            let fault = Diagnostic::error("fault-in-dataset", said.span_of("faults"), message);
+            ex.report(fault.help("do them in one of the scenario's own [[phases]]"));
+            phases.push(None);
+        }
     }
     let phases = phases.into_iter().collect::<Option<Vec<_>>>()?;
     let servers = reader.list("servers").map(|nodes| {

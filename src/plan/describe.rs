@@ -138,7 +138,7 @@ fn targets(plan: &Plan) -> String {
         for server in &shape.servers {
             text.push_str(&line(
                 "",
-                &format!("starts {}: {}", server.name, command(server)),
+                &format!("starts {}: {}", named(server), command(server)),
             ));
         }
         let stand_in = shape.stand_in.map(|number| &plan.shapes[number as usize]);
@@ -154,6 +154,13 @@ fn targets(plan: &Plan) -> String {
         }
     }
     text
+}
+
+fn named(server: &ServerPlan) -> String {
+    match server.instances {
+        1 => server.name.clone(),
+        instances => format!("{instances} instances of {}", server.name),
+    }
 }
 
 fn command(server: &ServerPlan) -> String {
@@ -243,6 +250,9 @@ fn length(phase: &PhasePlan, group: &GroupPlan) -> String {
     }
     if phase.warmup_ns > 0 {
         text.push_str(&format!(", after {} of warm-up", duration(phase.warmup_ns)));
+    }
+    for fault in &phase.faults {
+        text.push_str(&format!(", {} at {}", fault.text(), duration(fault.at_ns)));
     }
     text
 }

@@ -151,29 +151,68 @@ pub fn fits(
     disk_bytes_available: u64,
 ) -> Result<(), Refusal> {
     type Needs = fn(&Shape) -> u64;
-    let places: [(Needs, &str, u64); 2] = [
+    type Terms = fn(&Shape) -> String;
+    let places: [(Needs, Terms, &str, u64); 2] = [
         (
-            |shape| shape.estimate.memory_bytes,
+            memory_needed,
+            memory_sum,
             "in memory",
             memory_bytes_available,
         ),
         (
             |shape| shape.estimate.disk_bytes,
+            sum,
             "on disk",
             disk_bytes_available,
         ),
     ];
-    for (needs, place, available) in places {
+    for (needs, terms, place, available) in places {
         // Of equals the first: `max_by_key` takes the last.
         let largest = plan.shapes.iter().rev().max_by_key(|shape| needs(shape));
         if let Some(shape) = largest.filter(|shape| needs(shape) > available) {
-            return Err(refusal(plan, shape, needs(shape), place, available));
+            let terms = terms(shape);
+            return Err(refusal(plan, shape, &terms, needs(shape), place, available));
         }
     }
     Ok(())
 }
 
-fn refusal(plan: &Plan, shape: &Shape, needed: u64, place: &str, available: u64) -> Refusal {
+/// Of the data, where it is held in memory, and of the servers, where they say what they need.
+fn memory_needed(shape: &Shape) -> u64 {
+    let of_servers = shape.servers.iter();
+    let of_servers = of_servers.map(|server| server.memory_bytes * u64::from(server.instances));
+    of_servers.fold(shape.estimate.memory_bytes, u64::saturating_add)
+}
+
+/// `120,000 keys x (13 + 80,000) bytes + cassandra 3 x 600.0 MB`.
+fn memory_sum(shape: &Shape) -> String {
+    let data = match shape.estimate.memory_bytes {
+        0 => None,
+        _ => Some(sum(shape)),
+    };
+    let saying = shape
+        .servers
+        .iter()
+        .filter(|server| server.memory_bytes > 0);
+    let of_servers = saying.map(|server| {
+        let times = match server.instances {
+            1 => String::new(),
+            instances => format!("{instances} x "),
+        };
+        format!("{} {times}{}", server.name, decimal(server.memory_bytes))
+    });
+    let terms: Vec<String> = data.into_iter().chain(of_servers).collect();
+    terms.join(" + ")
+}
+
+fn refusal(
+    plan: &Plan,
+    shape: &Shape,
+    terms: &str,
+    needed: u64,
+    place: &str,
+    available: u64,
+) -> Refusal {
     let number = plan
         .shapes
         .iter()
@@ -182,8 +221,7 @@ fn refusal(plan: &Plan, shape: &Shape, needed: u64, place: &str, available: u64)
     let run = plan.runs.iter().find(|run| run.shape as usize == number);
     let run = run.map_or_else(String::new, |run| format!(" ({})", plan.run_id(run)));
     let message = format!(
-        "{} = {} {place}; this machine has {} free{run}",
-        sum(shape),
+        "{terms} = {} {place}; this machine has {} free{run}",
         decimal(needed),
         decimal(available)
     );
@@ -192,7 +230,9 @@ fn refusal(plan: &Plan, shape: &Shape, needed: u64, place: &str, available: u64)
 
 /// `120,000 keys x (13 + 80,000) bytes x 3 copies`.
 pub fn sum(shape: &Shape) -> String {
-    let sets = stored(&shape.phases);
+    let loaded = shape.dataset.iter().flat_map(|dataset| &dataset.phases);
+    let phases: Vec<_> = loaded.chain(&shape.phases).cloned().collect();
+    let sets = stored(&phases);
     let terms: Vec<String> = sets
         .iter()
         .map(|set| {

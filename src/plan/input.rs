@@ -4,7 +4,7 @@ use crate::diag::Span;
 use crate::scenario::tree::{Entry, Node, Table, Value};
 
 /// What a group says for itself alone; its phase is not asked.
-const OF_PHASE_ALONE: [&str; 11] = [
+const OF_PHASE_ALONE: [&str; 12] = [
     "name",
     "duration",
     "warmup",
@@ -16,6 +16,7 @@ const OF_PHASE_ALONE: [&str; 11] = [
     "cleanup",
     "prepare_timeout",
     "restart_servers",
+    "faults",
 ];
 /// What a group's own `operation` or count replaces.
 const WORK: [&str; 3] = ["operation", "mix", "replay"];

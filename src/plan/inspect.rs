@@ -160,6 +160,8 @@ impl Scope<'_> {
         };
         if is_run_name(name) && !self.vars.contains_key(name) && self.axis(name).is_none() {
             return match stage {
+                // Which instances there are decides what these can be asked for.
+                Stage::Run if matches!(name, "address" | "dir") => Ok(self.instances_mask(text)),
                 Stage::Run => Ok(0),
                 _ => wrong_stage(
                     format!("`{name}` is known only when the servers of a run are started"),
@@ -204,6 +206,17 @@ impl Scope<'_> {
             return wrong_stage(message, "use vars that use no axis");
         }
         Ok(mask)
+    }
+
+    /// The axes that change how many instances those servers have which a string names; all of them where it names none.
+    fn instances_mask(&self, text: &str) -> Mask {
+        let named = |server: &str| {
+            text.contains(&format!("'{server}'")) || text.contains(&format!("\"{server}\""))
+        };
+        let names_one = self.server_names().iter().any(|server| named(server));
+        let counted = self.instances.iter();
+        let meant = counted.filter(|(server, _)| !names_one || named(server));
+        meant.fold(0, |all, (_, instances)| all | instances.mask)
     }
 
     fn unknown(&self, name: &str, text: &str) -> Fault {

@@ -15,6 +15,7 @@ mod faults;
 pub mod file;
 pub mod hash;
 pub mod ids;
+mod injection;
 mod input;
 mod inspect;
 mod make;

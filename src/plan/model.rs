@@ -165,6 +165,9 @@ pub struct OperationPlan {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ServerPlan {
     pub name: String,
+    /// How many of it run; counted from 1.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub instances: u32,
     pub command: Vec<Text>,
     pub files: Vec<FilePlan>,
     pub setup: Vec<Vec<Text>>,
@@ -184,12 +187,27 @@ pub struct ServerPlan {
     pub stop_timeout_ns: u64,
     pub restart: Restart,
     pub keep_data: bool,
+    /// Of each instance, beside the data; 0 = not said.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub memory_bytes: u64,
     /// Programs and files it needs beside its command.
     pub requires: Vec<String>,
     /// The hint shown when one is missing.
     pub install: String,
     /// Limits of `setup` and `after_ready`.
     pub setup_timeout_ns: u64,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+fn is_one(number: &u32) -> bool {
+    *number == 1
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -276,6 +294,61 @@ pub struct PhasePlan {
     /// Servers that are started again before the phase, on their data.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub restart_servers: Vec<String>,
+    /// In the order of their time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<FaultPlan>,
+}
+
+/// What is done to an instance of a server while a phase is measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FaultPlan {
+    /// After the start of the measured time.
+    pub at_ns: u64,
+    pub server: String,
+    /// None = the only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance: Option<u32>,
+    pub action: FaultAction,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum FaultAction {
+    /// KILL to it and all its descendants.
+    Kill,
+    /// Frozen, until it is told to go on or the run ends.
+    Stop,
+    Continue,
+    /// Stopped as it asks to be, where it runs, and started again on its data.
+    Restart,
+}
+
+impl FaultAction {
+    pub fn parse(name: &str) -> Option<FaultAction> {
+        use FaultAction::{Continue, Kill, Restart, Stop};
+        let all = [Kill, Stop, Continue, Restart];
+        all.into_iter().find(|action| action.name() == name)
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            FaultAction::Kill => "kill",
+            FaultAction::Stop => "stop",
+            FaultAction::Continue => "continue",
+            FaultAction::Restart => "restart",
+        }
+    }
+}
+
+impl FaultPlan {
+    /// `kill redis/2`.
+    pub fn text(&self) -> String {
+        let (action, server) = (self.action.name(), &self.server);
+        match self.instance {
+            Some(instance) => format!("{action} {server}/{instance}"),
+            None => format!("{action} {server}"),
+        }
+    }
 }
 
 /// `[datasets.NAME]` as the runs of one target use it.

@@ -26,6 +26,15 @@ pub fn ports_by_server(servers: &Table) -> BTreeMap<String, Option<Vec<String>>>
         .collect()
 }
 
+/// What servers say of how many instances they have; those that say nothing have one.
+pub fn instances_by_server(servers: &Table) -> Vec<(String, Node)> {
+    let said = |entry: &Entry| {
+        let node = entry.node.table()?.get("instances")?.clone();
+        Some((entry.key.clone(), node))
+    };
+    servers.entries.iter().filter_map(said).collect()
+}
+
 fn ports_of(server: &Node) -> Option<Vec<String>> {
     let main = || Some(vec!["main".to_owned()]);
     match server

@@ -3,6 +3,7 @@
 //! Knows nothing of drivers; whether the run's driver can do it is checked in `suit`, once the run is known.
 
 use super::extract::Extract;
+use super::injection::{self, FaultPlaces};
 use super::workload;
 use super::{GroupPlan, PhasePlan, ReplayPlan, Share};
 use crate::diag::{Diagnostic, Span};
@@ -26,6 +27,8 @@ pub struct ResolvedPhase {
     pub once: Vec<Span>,
     /// Of `restart_servers`.
     pub restarts: Vec<Span>,
+    /// Of `faults`, in the plan's order.
+    pub faults: Vec<FaultPlaces>,
 }
 
 /// Where a group says what.
@@ -54,6 +57,7 @@ pub fn extract_node(ex: &mut Extract<'_, '_>, said: &Node, ordinal: u32) -> Opti
             groups: Vec::new(),
             once: Vec::new(),
             restarts: Vec::new(),
+            faults: Vec::new(),
         });
     }
     let duration_ns = reader.nanoseconds("duration");
@@ -78,6 +82,9 @@ pub fn extract_node(ex: &mut Extract<'_, '_>, said: &Node, ordinal: u32) -> Opti
             message,
         ));
     }
+    let (faults, fault_places) = injection::extract(ex, &reader, duration_ns)?
+        .into_iter()
+        .unzip();
     let plan = PhasePlan {
         name: name.clone(),
         ordinal,
@@ -92,11 +99,13 @@ pub fn extract_node(ex: &mut Extract<'_, '_>, said: &Node, ordinal: u32) -> Opti
             .nanoseconds("prepare_timeout")
             .unwrap_or(60_000_000_000),
         restart_servers: owned(&reader, "restart_servers"),
+        faults,
     };
     good.then(|| ResolvedPhase {
         name,
         once: once(&reader),
         restarts: spans(&reader, "restart_servers"),
+        faults: fault_places,
         plan: Some(plan.into()),
         groups: places,
     })

@@ -1,13 +1,17 @@
 //! Stands in for a run, so that strings which wait for one can be checked before anything starts.
 
 use crate::diag::did_you_mean;
-use crate::template::RunContext;
+use crate::template::{RunContext, which_instance};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// Gives placeholder ports and directories of the servers that the scenario has, and notes which were asked for.
+/// Gives placeholder ports, addresses and directories of the servers that the scenario has, and notes which were asked for.
 pub struct Placeholders<'a> {
     servers: &'a BTreeMap<String, Option<Vec<String>>>,
+    /// How many instances servers have in the run; one where not said, None where it cannot be told.
+    instances: BTreeMap<String, Option<u32>>,
+    /// The server whose strings are rendered.
+    current: Option<&'a str>,
     asked: RefCell<Vec<String>>,
 }
 
@@ -16,9 +20,15 @@ const ANY_TEXT: &str = "1";
 const FIRST_PORT: u16 = 20_000;
 
 impl<'a> Placeholders<'a> {
-    pub fn new(servers: &'a BTreeMap<String, Option<Vec<String>>>) -> Self {
+    pub fn new(
+        servers: &'a BTreeMap<String, Option<Vec<String>>>,
+        instances: BTreeMap<String, Option<u32>>,
+        current: Option<&'a str>,
+    ) -> Self {
         Placeholders {
             servers,
+            instances,
+            current,
             asked: RefCell::default(),
         }
     }
@@ -39,6 +49,23 @@ impl<'a> Placeholders<'a> {
         self.asked.borrow_mut().push(name.to_owned());
         Ok(ports)
     }
+
+    /// Which instance is meant, and of how many.
+    fn instance_of(
+        &self,
+        server: &str,
+        instance: Option<u32>,
+        function: &str,
+    ) -> Result<(u32, Option<u32>), String> {
+        self.server(server)?;
+        let instances = self.instances.get(server).copied().unwrap_or(Some(1));
+        let own = (self.current == Some(server)).then_some(1);
+        match instances {
+            Some(count) => which_instance(server, instance, own, count, function)
+                .map(|instance| (instance, instances)),
+            None => Ok((instance.or(own).unwrap_or(1), None)),
+        }
+    }
 }
 
 impl RunContext for Placeholders<'_> {
@@ -58,20 +85,19 @@ impl RunContext for Placeholders<'_> {
     }
 
     fn address(&self, server: &str, instance: Option<u32>) -> Result<String, String> {
-        self.server(server)?;
-        match instance {
-            None | Some(1) => Ok("127.0.0.1".to_owned()),
-            Some(other) => Err(format!("the server `{server}` has no instance {other}")),
-        }
+        let (instance, _) = self.instance_of(server, instance, "address")?;
+        Ok(format!("127.0.0.{instance}"))
     }
 
     fn directory(&self, server: &str, instance: Option<u32>) -> Result<String, String> {
-        self.address(server, instance)?;
-        Ok(format!("/tmp/{server}"))
+        Ok(match self.instance_of(server, instance, "dir")? {
+            (_, Some(1)) => format!("/tmp/{server}"),
+            (instance, _) => format!("/tmp/{server}-{instance}"),
+        })
     }
 
     fn instance(&self) -> Option<u32> {
-        Some(1)
+        self.current.map(|_| 1)
     }
 
     fn dataset_file(&self, dataset: &str, file: &str) -> Result<String, String> {

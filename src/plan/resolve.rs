@@ -10,7 +10,7 @@ use super::scope::{At, Mask, Scope, Stage};
 use super::section::Section;
 use super::server::{self, ResolvedServer};
 use super::target::{self, ResolvedTarget};
-use super::{DatasetPlan, Shape, TargetPlan, input, suit};
+use super::{DatasetPlan, Shape, TargetPlan, injection, input, suit};
 use crate::diag::{Diagnostic, Span, did_you_mean};
 use crate::driver::spec::DriverSpec;
 use crate::scenario::tree::{Node, Table};
@@ -201,6 +201,12 @@ impl<'r> Resolver<'r> {
         }
         let mut fits = self.check_phases(scope, target, target_number, &resolved, &phases, at);
         let mask = self.target_mask(target);
+        for (_, phase) in &phases {
+            if let Some(plan) = &phase.plan {
+                let mask = self.target_mask(target);
+                fits &= injection::check(scope, plan, &phase.faults, &servers, mask, at);
+            }
+        }
         for (_, probe) in &probes {
             fits &= probe::check(scope, &resolved, &servers, &phases, probe, mask, at);
         }
@@ -433,6 +439,7 @@ impl<'r> Resolver<'r> {
                 .position(|server| server.name == *name)?;
             let driver_is_ready = target.named_by_endpoints.contains(name);
             let section = &mut self.servers[position].section;
+            scope.current_server = Some(name.clone());
             let server = section.get(
                 scope,
                 at,
@@ -445,6 +452,7 @@ impl<'r> Resolver<'r> {
                     )
                 },
             );
+            scope.current_server = None;
             match (server, &mut all) {
                 (Some((number, server)), Some(list)) => list.push((position, number, server)),
                 (Some(_), None) => {}

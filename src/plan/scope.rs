@@ -5,10 +5,11 @@
 
 use super::expand::Sweep;
 use super::faults::Faults;
-use super::nodes::{json_to_node, ports_by_server};
+use super::nodes::{instances_by_server, json_to_node, ports_by_server};
 use super::placeholder::Placeholders;
 use super::{Axis, ids};
 use crate::diag::{Diagnostic, SourceMap, Span};
+use crate::scenario::model::MOST_INSTANCES;
 use crate::scenario::read::to_json as node_to_json;
 use crate::scenario::tree::{Entry, Node, Table, Value as TreeValue};
 use crate::template::{self, Deferred, Engine, Fault, Names, Scan};
@@ -105,6 +106,10 @@ pub struct Scope<'s> {
     pub(super) broken: HashSet<Span>,
     /// Ports by server, for placeholders; None where the names are templates.
     servers: BTreeMap<String, Option<Vec<String>>>,
+    /// How many instances servers have, where they say it.
+    pub(super) instances: BTreeMap<String, Var>,
+    /// The server whose section is evaluated.
+    pub current_server: Option<String>,
 }
 
 impl<'s> Scope<'s> {
@@ -128,9 +133,16 @@ impl<'s> Scope<'s> {
             masks: HashMap::new(),
             broken: HashSet::new(),
             servers: servers.map(ports_by_server).unwrap_or_default(),
+            instances: BTreeMap::new(),
+            current_server: None,
         };
         if let Some(vars) = vars {
             scope.add_vars(vars);
+        }
+        for (server, node) in servers.map(instances_by_server).unwrap_or_default() {
+            let mut var = Var::new(node);
+            var.mask = scope.inspect(&var.node, Stage::Plan);
+            scope.instances.insert(server, var);
         }
         scope
     }
@@ -352,7 +364,9 @@ impl<'s> Scope<'s> {
             template: text.to_owned(),
             values,
         };
-        let placeholders = Placeholders::new(&self.servers);
+        let instances = self.instances_at(at);
+        let current = self.current_server.as_deref();
+        let placeholders = Placeholders::new(&self.servers, instances, current);
         let result = deferred.evaluate(&placeholders);
         let result = result
             .and_then(|json| json_to_node(json, span))
@@ -416,6 +430,37 @@ impl<'s> Scope<'s> {
             var.memo.insert(key, value.clone());
         }
         value
+    }
+
+    /// How many instances servers have in a run, where they say it; None where it cannot be told.
+    fn instances_at(&mut self, at: At<'_>) -> BTreeMap<String, Option<u32>> {
+        let mut all = BTreeMap::new();
+        for server in self.instances.keys().cloned().collect::<Vec<_>>() {
+            all.insert(server.clone(), self.instances_of(&server, at));
+        }
+        all
+    }
+
+    fn instances_of(&mut self, server: &str, at: At<'_>) -> Option<u32> {
+        let var = self.instances.get(server)?;
+        let key = at.key(var.mask);
+        let known = match var.memo.get(&key) {
+            Some(known) => known.clone(),
+            None => {
+                let node = var.node.clone();
+                let value = self.evaluate(&node, Stage::Plan, at);
+                let value = value.map(|made| template::from_json(&node_to_json(&made.node)));
+                if let Some(var) = self.instances.get_mut(server) {
+                    var.memo.insert(key, value.clone());
+                }
+                value
+            }
+        };
+        // What is out of its range is reported where the server's section is read.
+        let number = u32::try_from(known?).ok()?;
+        (1..=MOST_INSTANCES)
+            .contains(&i64::from(number))
+            .then_some(number)
     }
 
     /// Evaluates a section that is the same for all runs.

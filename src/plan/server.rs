@@ -52,6 +52,7 @@ pub fn extract(
     let stop = reader.table("stop");
     let plan = ServerPlan {
         name: name.to_owned(),
+        instances: reader.count("instances").unwrap_or(1) as u32,
         command,
         files: files(ex, &reader)?,
         setup: commands(ex, &reader, "setup"),
@@ -82,6 +83,7 @@ pub fn extract(
             _ => Restart::Run,
         },
         keep_data: reader.bool("keep_data").unwrap_or(false),
+        memory_bytes: reader.size("memory").unwrap_or(0),
         requires: owned(reader.texts("requires")),
         install: reader.text("install").unwrap_or_default().to_owned(),
         setup_timeout_ns: reader

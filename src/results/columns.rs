@@ -407,6 +407,8 @@ pub struct WindowFacts<'a> {
     pub operation: &'a str,
     pub window: &'a WindowRecord,
     pub measures: &'a WindowOperation,
+    /// What was done to servers meanwhile; may be empty.
+    pub faults: &'a str,
 }
 
 impl Measured for WindowFacts<'_> {
@@ -457,7 +459,7 @@ pub fn window_row(run: &RunCells, facts: &WindowFacts<'_>) -> Vec<String> {
     let mut row = vec![run.run.clone()];
     row.extend(WINDOW_HEAD.iter().map(|(_, cell)| cell(facts)));
     row.extend(MEASURES.iter().map(|(_, cell)| cell(facts)));
-    row.push(String::new());
+    row.push(facts.faults.to_owned());
     row
 }
 

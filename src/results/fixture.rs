@@ -54,6 +54,7 @@ pub fn phase(name: &str, ordinal: u32, groups: Vec<GroupPlan>) -> PhasePlan {
         cleanup: Vec::new(),
         prepare_timeout_ns: 0,
         restart_servers: Vec::new(),
+        faults: Vec::new(),
         name: name.into(),
         ordinal,
         measured: true,

@@ -263,6 +263,16 @@ impl RunWriter<'_, '_> {
 
     /// A window of the phase that is running: rows of windows.csv, and its histograms for later.
     pub fn window(&mut self, phase: &PhasePlan, window: &WindowRecord) -> Result<(), ResultsError> {
+        self.window_with(phase, window, "")
+    }
+
+    /// The same with what was done to servers meanwhile: `kill redis/2`.
+    pub fn window_with(
+        &mut self,
+        phase: &PhasePlan,
+        window: &WindowRecord,
+        faults: &str,
+    ) -> Result<(), ResultsError> {
         for measures in &window.operations {
             let Some(group) = phase.groups.get(measures.group) else {
                 continue;
@@ -276,6 +286,7 @@ impl RunWriter<'_, '_> {
                 operation: &entry.operation,
                 window,
                 measures,
+                faults,
             };
             let row = columns::window_row(&self.cells, &facts);
             self.results.windows.append(&row)?;

@@ -1,17 +1,37 @@
 //! What run-stage templates may ask for in one run: ports, directories, the environment. Remembers what was asked of the
 //! environment, for the manifest, and which values are secret, so that they are hidden wherever they would be shown.
 
-use crate::template::RunContext;
+use crate::template::{RunContext, which_instance};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 /// Where one server of the run is.
 #[derive(Clone, Debug)]
 pub struct Place {
-    pub directory: PathBuf,
-    /// By the port's name.
+    /// Of each instance, at least one.
+    pub directories: Vec<PathBuf>,
+    /// By the port's name; the same at the address of every instance.
     pub ports: BTreeMap<String, u16>,
+}
+
+impl Place {
+    pub fn instances(&self) -> u32 {
+        self.directories.len() as u32
+    }
+
+    /// Instances are counted from 1; one that is not there has the first one's.
+    pub fn directory(&self, instance: u32) -> &Path {
+        let first = &self.directories[0];
+        let position = instance.saturating_sub(1) as usize;
+        self.directories.get(position).unwrap_or(first)
+    }
+}
+
+/// Of the instance of a server, from 1: any address of 127.0.0.0/8 works without being set up.
+pub fn address(instance: u32) -> Ipv4Addr {
+    Ipv4Addr::new(127, 0, 0, u8::try_from(instance).unwrap_or(1))
 }
 
 /// What templates have read of the environment.
@@ -26,8 +46,8 @@ pub struct Context<'a> {
     run_directory: &'a Path,
     /// Where the artifacts of the run's dataset are: its name, and the folder.
     artifacts: Option<(String, PathBuf)>,
-    /// The server whose strings are rendered.
-    current: Option<String>,
+    /// The server whose strings are rendered, and its instance.
+    current: Option<(String, u32)>,
     asked: RefCell<Asked>,
 }
 
@@ -51,9 +71,23 @@ impl<'a> Context<'a> {
         self.places.get(server)
     }
 
-    /// From here on `instance` is that of this server.
-    pub fn enter(&mut self, server: &str) {
-        self.current = Some(server.to_owned());
+    /// From here on the strings of this instance of a server are rendered.
+    pub fn enter(&mut self, server: &str, instance: u32) {
+        self.current = Some((server.to_owned(), instance));
+    }
+
+    /// The place of a server, and which of its instances a string means.
+    fn meant(
+        &self,
+        server: &str,
+        named: Option<u32>,
+        function: &str,
+    ) -> Result<(&Place, u32), String> {
+        let place = self.known(server)?;
+        let own = self.current.as_ref().filter(|(name, _)| name == server);
+        let own = own.map(|(_, instance)| *instance);
+        let instance = which_instance(server, named, own, place.instances(), function)?;
+        Ok((place, instance))
     }
 
     pub fn asked(&self) -> Asked {
@@ -89,16 +123,18 @@ impl RunContext for Context<'_> {
         })
     }
 
-    fn address(&self, server: &str, _: Option<u32>) -> Result<String, String> {
-        self.known(server).map(|_| "127.0.0.1".to_owned())
+    fn address(&self, server: &str, instance: Option<u32>) -> Result<String, String> {
+        let (_, instance) = self.meant(server, instance, "address")?;
+        Ok(address(instance).to_string())
     }
 
-    fn directory(&self, server: &str, _: Option<u32>) -> Result<String, String> {
-        Ok(self.known(server)?.directory.display().to_string())
+    fn directory(&self, server: &str, instance: Option<u32>) -> Result<String, String> {
+        let (place, instance) = self.meant(server, instance, "dir")?;
+        Ok(place.directory(instance).display().to_string())
     }
 
     fn instance(&self) -> Option<u32> {
-        self.current.as_ref().map(|_| 1)
+        self.current.as_ref().map(|(_, instance)| *instance)
     }
 
     fn dataset_file(&self, dataset: &str, file: &str) -> Result<String, String> {

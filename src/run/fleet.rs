@@ -5,11 +5,11 @@ use super::context::{Context, Place};
 use super::snapshot::Snapshot;
 use super::specs::{server_spec, texts};
 use crate::driver::Target;
-use crate::driver::spec::{Endpoint, Options, Store, Transport};
+use crate::driver::spec::{Options, Store};
 use crate::engine::entry::{DriverEntry, OpenDriver};
 use crate::op::Failure;
 use crate::plan::{AfterReady, Restart, ServerPlan, Shape};
-use crate::server::{CommandSpec, Guard, PortLease, PrivateRoot, Running, Sampler};
+use crate::server::{CommandSpec, Guard, PortLease, PrivateRoot, Sampler, ServerSpec, StartFault};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,17 +17,25 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 mod datasets;
+mod faults;
+mod nodes;
+mod ready;
+
+pub use faults::Injection;
+
+use nodes::Node;
+use ready::driver_ready;
 
 /// All servers that dbbench has started and their places.
 pub struct Fleet {
-    guard: Guard,
+    guard: Arc<Guard>,
     stations: BTreeMap<String, Station>,
     made: u32,
     /// Datasets that were loaded, by identity, or why one could not be.
     pub datasets: BTreeMap<String, Result<Snapshot, String>>,
 }
 
-/// A server's place, and the server where it runs.
+/// A server's place, and its instances where they run.
 struct Station {
     plan: Arc<ServerPlan>,
     /// The target of the runs it was started for.
@@ -37,13 +45,38 @@ struct Station {
     _leases: Vec<PortLease>,
     /// Grows with each place made: servers are made in the order of their start.
     order: u32,
-    running: Option<Running>,
+    /// Of each instance of the place.
+    nodes: Vec<Arc<Node>>,
     /// `setup` and `after_ready` were done in this place.
     set_up: bool,
     /// Of the dataset that it holds; empty for none.
     dataset: String,
     /// Its dataset was filled here and is used here.
     in_place: bool,
+}
+
+impl Station {
+    /// Any of its instances was started and not stopped.
+    fn is_started(&self) -> bool {
+        self.nodes.iter().any(|node| node.is_started())
+    }
+
+    /// Why it does not run as it should.
+    fn fault(&self) -> Option<String> {
+        nodes::fault(&self.plan.name, self.nodes.iter().map(Arc::as_ref))
+    }
+
+    /// Stops all its instances.
+    fn stop(&self) {
+        nodes::stop_all(self.nodes.iter().filter_map(|node| node.take()).collect());
+    }
+
+    fn remove_directories(&self) {
+        self.place
+            .directories
+            .iter()
+            .for_each(|directory| remove(directory));
+    }
 }
 
 /// Why a run's servers are not up.
@@ -63,7 +96,7 @@ impl Fleet {
     pub fn new() -> Result<Fleet, String> {
         let guard = Guard::start(PrivateRoot::new()).map_err(|fault| fault.to_string())?;
         Ok(Fleet {
-            guard,
+            guard: Arc::new(guard),
             stations: BTreeMap::new(),
             made: 0,
             datasets: BTreeMap::new(),
@@ -82,12 +115,7 @@ impl Fleet {
     /// Ends the servers that do not live on into a run of this shape.
     pub fn retire_for(&mut self, shape: &Shape) {
         // One that has ended by itself is started anew, whatever its policy.
-        let ended = |station: &Station| {
-            station
-                .running
-                .as_ref()
-                .is_some_and(|running| running.alive().is_err())
-        };
+        let ended = |station: &Station| station.fault().is_some();
         let wanted = |station: &Station| {
             let dataset = shape.dataset.as_ref();
             let dataset = dataset.filter(|dataset| dataset.servers.contains(&station.plan.name));
@@ -124,21 +152,21 @@ impl Fleet {
 
     /// Stops a server; its place stays only where its data is to be kept.
     fn retire(&mut self, name: &str) {
-        let Some(station) = self.stations.get_mut(name) else {
+        let Some(station) = self.stations.get(name) else {
             return;
         };
-        if let Some(running) = station.running.take() {
-            stop(running);
-        }
+        station.stop();
         if !station.plan.keep_data
             && let Some(station) = self.stations.remove(name)
         {
-            remove(&station.place.directory);
+            station.remove_directories();
         }
     }
 
-    /// After a run: what lives for one run only has ended.
+    /// After a run: what lives for one run only has ended, and what its faults did is undone as far as it lives.
     pub fn end_run(&mut self) {
+        let nodes = self.stations.values().flat_map(|station| &station.nodes);
+        nodes.for_each(|node| node.recover());
         for name in self.in_stop_order() {
             let station = &self.stations[&name];
             if station.plan.restart == Restart::Run && !station.in_place {
@@ -150,11 +178,10 @@ impl Fleet {
     /// Stops what lives for one run only; its directories stay until the run has ended.
     pub fn stop_run(&mut self) {
         for name in self.in_stop_order() {
-            if let Some(station) = self.stations.get_mut(&name)
+            if let Some(station) = self.stations.get(&name)
                 && station.plan.restart == Restart::Run
-                && let Some(running) = station.running.take()
             {
-                stop(running);
+                station.stop();
             }
         }
     }
@@ -163,11 +190,10 @@ impl Fleet {
     pub fn restart(&mut self, names: &[String], start: &mut Start<'_, '_>) -> Result<(), NotUp> {
         for name in self.in_stop_order() {
             if names.contains(&name)
-                && let Some(station) = self.stations.get_mut(&name)
-                && let Some(running) = station.running.take()
+                && let Some(station) = self.stations.get(&name)
             {
                 (start.step)(&format!("stopping {name}"));
-                stop(running);
+                station.stop();
             }
         }
         for plan in &start.shape.servers {
@@ -199,11 +225,9 @@ impl Fleet {
     /// Stops everything.
     pub fn end(&mut self) {
         for name in self.in_stop_order() {
-            let running = self
-                .stations
-                .remove(&name)
-                .and_then(|station| station.running);
-            running.into_iter().for_each(stop);
+            if let Some(station) = self.stations.remove(&name) {
+                station.stop();
+            }
         }
     }
 
@@ -217,8 +241,12 @@ impl Fleet {
         for plan in &shape.servers {
             let snapshot = self.snapshot_of(shape, &plan.name);
             match self.stations.get_mut(&plan.name) {
-                Some(station) if station.running.is_some() => {}
-                Some(station) if station.plan.ports == plan.ports && snapshot.is_none() => {
+                Some(station) if station.is_started() => {}
+                Some(station)
+                    if station.plan.ports == plan.ports
+                        && station.plan.instances == plan.instances
+                        && snapshot.is_none() =>
+                {
                     station.plan = Arc::clone(plan);
                     station.target.clone_from(&shape.target.name);
                 }
@@ -231,7 +259,7 @@ impl Fleet {
                         self.station(plan, &shape.target.name, &ports.unwrap_or_default())?;
                     if let Some((identity, snapshot)) = snapshot {
                         station.dataset = identity;
-                        datasets::restore(&snapshot.server(&plan.name), &station, interrupted)?;
+                        datasets::restore(&snapshot, &station, interrupted)?;
                         station.set_up = true;
                     }
                     self.stations.insert(plan.name.clone(), station);
@@ -253,21 +281,15 @@ impl Fleet {
         wanted: &BTreeMap<String, u16>,
     ) -> Result<Station, String> {
         self.made += 1;
-        let user = Some(plan.user.as_str()).filter(|user| !user.is_empty());
-        let directory = self
-            .guard
-            .private_root()
-            .subdirectory(&format!("{}-{}", plan.name, self.made), user)
-            .map_err(|error| {
-                format!("server `{}`: cannot make its directory: {error}", plan.name)
-            })?;
+        let directories = self.directories(plan)?;
         let mut ports = BTreeMap::new();
         let mut leases = Vec::new();
         for port in &plan.ports {
             let again = wanted.get(&port.name).filter(|_| port.fixed.is_none());
-            let again = again.and_then(|port| PortLease::reserve(Some(*port)).ok());
+            let reserve = |port| PortLease::reserve_for(port, plan.instances);
+            let again = again.and_then(|port| reserve(Some(*port)).ok());
             let lease = again
-                .map_or_else(|| PortLease::reserve(port.fixed), Ok)
+                .map_or_else(|| reserve(port.fixed), Ok)
                 .map_err(|fault| format!("server `{}`: {fault}", plan.name))?;
             ports.insert(port.name.clone(), lease.port());
             leases.push(lease);
@@ -275,14 +297,31 @@ impl Fleet {
         Ok(Station {
             plan: Arc::clone(plan),
             target: target.to_owned(),
-            place: Place { directory, ports },
+            nodes: nodes_of(plan),
+            place: Place { directories, ports },
             _leases: leases,
             order: self.made,
-            running: None,
             set_up: false,
             dataset: String::new(),
             in_place: false,
         })
+    }
+
+    /// A fresh directory for each instance.
+    fn directories(&self, plan: &ServerPlan) -> Result<Vec<PathBuf>, String> {
+        let user = Some(plan.user.as_str()).filter(|user| !user.is_empty());
+        let name = |instance| match plan.instances {
+            1 => format!("{}-{}", plan.name, self.made),
+            _ => format!("{}-{}.{instance}", plan.name, self.made),
+        };
+        (1..=plan.instances)
+            .map(|instance| {
+                let root = self.guard.private_root();
+                root.subdirectory(&name(instance), user).map_err(|error| {
+                    format!("server `{}`: cannot make its directory: {error}", plan.name)
+                })
+            })
+            .collect()
     }
 
     /// Starts what does not run yet, in order, each ready before the next. On failure nothing that is only half set up
@@ -307,7 +346,7 @@ impl Fleet {
             }
         }
         for plan in fresh {
-            start.context.enter(&plan.name);
+            start.context.enter(&plan.name, 1);
             self.after_ready(&plan, start)?;
         }
         Ok(())
@@ -318,41 +357,49 @@ impl Fleet {
         let Some(station) = self.stations.remove(name) else {
             return;
         };
-        if let Some(running) = station.running {
-            stop(running);
-        }
-        remove(&station.place.directory);
+        station.stop();
+        station.remove_directories();
     }
 
-    /// Returns whether its directory was fresh.
+    /// Starts those of its instances that do not run. Returns whether any directory was fresh.
     fn start_one(
         &mut self,
         plan: &Arc<ServerPlan>,
         start: &mut Start<'_, '_>,
     ) -> Result<bool, NotUp> {
-        let Some(station) = self.stations.get_mut(&plan.name) else {
+        let Some(station) = self.stations.get(&plan.name) else {
             return Err(NotUp::Fault(format!("server `{}` has no place", plan.name)));
         };
-        if station.running.is_some() {
+        let place = &station.place;
+        let mut starting = Vec::new();
+        for (instance, node) in (1..).zip(&station.nodes) {
+            if !node.is_started() {
+                let spec = server_spec(plan, instance, place, start.context, start.logs)?;
+                starting.push((spec, node));
+            }
+        }
+        if starting.is_empty() {
             return Ok(false);
         }
         (start.step)(&format!("starting {}", plan.name));
-        let log = start.logs.join(format!("{}.log", plan.name));
-        let spec = server_spec(plan, &station.place, start.context, &log)?;
-        let (driver, place) = (start.driver.clone(), &station.place);
-        let mut driver_ready =
-            |limit: Duration| driver_ready(driver.as_deref(), start.target, place, limit);
-        match self
+        let (specs, nodes): (Vec<ServerSpec>, Vec<_>) = starting.into_iter().unzip();
+        let driver = start.driver.clone();
+        let mut driver_ready = |spec: &ServerSpec, limit: Duration| {
+            driver_ready(driver.as_deref(), start.target, place, spec.instance, limit)
+        };
+        let started = self
             .guard
-            .start_server(&spec, &mut driver_ready, start.interrupted)
-        {
-            Ok(running) => {
-                let fresh = running.was_fresh();
-                start.sampler.watch(&running);
-                station.running = Some(running);
+            .start_servers(&specs, &mut driver_ready, start.interrupted);
+        match started {
+            Ok(started) => {
+                let fresh = started.iter().any(|running| running.was_fresh());
+                for (running, node) in started.into_iter().zip(nodes) {
+                    start.sampler.watch(&running);
+                    node.is_up(running);
+                }
                 Ok(fresh)
             }
-            Err(crate::server::StartFault::Interrupted) => Err(NotUp::Interrupted),
+            Err(StartFault::Interrupted) => Err(NotUp::Interrupted),
             Err(fault) => Err(NotUp::Fault(fault.to_string())),
         }
     }
@@ -369,7 +416,7 @@ impl Fleet {
                 let spec = CommandSpec {
                     argv: &argv,
                     environment: &[],
-                    directory: &place.directory,
+                    directory: place.directory(1),
                     user: Some(plan.user.as_str()).filter(|user| !user.is_empty()),
                     limit,
                 };
@@ -391,25 +438,29 @@ impl Fleet {
 
     /// Samples of the servers that live on into another run come to its sampler, too.
     pub fn watch(&self, sampler: &Sampler) {
-        for running in self
-            .stations
-            .values()
-            .filter_map(|station| station.running.as_ref())
-        {
-            sampler.watch(running);
+        for node in self.stations.values().flat_map(|station| &station.nodes) {
+            node.with(|running| sampler.watch(running));
         }
     }
 
-    /// The first server of these that should run and does not, as a sentence.
+    /// What is wrong with the first server of these that does not run as it should, as a sentence.
     pub fn dead(&self, shape: &Shape) -> Option<String> {
-        let station = |plan: &Arc<ServerPlan>| self.stations.get(&plan.name);
-        let fault = |station: &Station| station.running.as_ref()?.alive().err();
-        shape
-            .servers
-            .iter()
-            .filter_map(station)
-            .find_map(fault)
-            .map(|fault| fault.to_string())
+        let stations = shape.servers.iter();
+        let mut stations = stations.filter_map(|plan| self.stations.get(&plan.name));
+        stations.find_map(Station::fault)
+    }
+}
+
+impl Fleet {
+    /// What the faults of earlier phases have left of these servers: `redis/2 was killed by a fault`; may be empty.
+    pub fn suffering(&self, shape: &Shape) -> String {
+        let stations = shape.servers.iter();
+        let stations = stations.filter_map(|plan| self.stations.get(&plan.name));
+        let nodes = stations.flat_map(|station| &station.nodes);
+        let told: Vec<String> = nodes
+            .filter_map(|node| Some(format!("{} {}", node.label(), node.suffers()?)))
+            .collect();
+        told.join(", ")
     }
 }
 
@@ -434,32 +485,14 @@ pub struct Start<'a, 'c> {
     pub step: &'a mut dyn FnMut(&str),
 }
 
-/// Asks the target's driver at those endpoints that are this server's; at all where none can be told to be.
-fn driver_ready(
-    driver: Option<&dyn OpenDriver>,
-    target: &Target,
-    place: &Place,
-    limit: Duration,
-) -> Result<(), Failure> {
-    let Some(driver) = driver else { return Ok(()) };
-    for endpoint in endpoints_at(place, &target.endpoints) {
-        driver.control(endpoint)?.ready(limit)?;
-    }
-    Ok(())
-}
-
-/// The endpoints that lie at one of the place's ports or in its directory; all where none does.
-fn endpoints_at<'e>(place: &Place, endpoints: &'e [Endpoint]) -> Vec<&'e Endpoint> {
-    let is_here = |endpoint: &&Endpoint| match &endpoint.transport {
-        Transport::Tcp { port, .. } => place.ports.values().any(|known| known == port),
-        Transport::Unix { path } => path.starts_with(&place.directory),
-        Transport::Directory { .. } | Transport::Nothing => false,
+fn nodes_of(plan: &ServerPlan) -> Vec<Arc<Node>> {
+    let label = |instance| match plan.instances {
+        1 => plan.name.clone(),
+        _ => format!("{}/{instance}", plan.name),
     };
-    let here: Vec<&Endpoint> = endpoints.iter().filter(is_here).collect();
-    match here.is_empty() {
-        true => endpoints.iter().collect(),
-        false => here,
-    }
+    (1..=plan.instances)
+        .map(|instance| Arc::new(Node::new(label(instance))))
+        .collect()
 }
 
 /// Executes statements by a driver of their own; returns the first value of the last one's answer.
@@ -498,74 +531,7 @@ pub fn statements(
     Ok(value)
 }
 
-/// A server that does not stop as asked was killed; one whose guard is gone has ended already.
-fn stop(running: Running) {
-    let _ = running.stop();
-}
-
 /// A private directory that is not needed any more; what cannot be removed now goes with the private root at the end.
 pub fn remove(directory: &Path) {
     let _ = std::fs::remove_dir_all(directory);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn endpoint(transport: Transport) -> Endpoint {
-        Endpoint {
-            text: String::new(),
-            label: String::new(),
-            transport,
-        }
-    }
-
-    fn tcp(port: u16) -> Endpoint {
-        endpoint(Transport::Tcp {
-            host: "127.0.0.1".to_owned(),
-            port,
-            addresses: Vec::new(),
-        })
-    }
-
-    fn unix(path: &str) -> Endpoint {
-        endpoint(Transport::Unix { path: path.into() })
-    }
-
-    fn place(directory: &str, port: u16) -> Place {
-        Place {
-            directory: directory.into(),
-            ports: BTreeMap::from([("main".to_owned(), port)]),
-        }
-    }
-
-    #[test]
-    fn a_server_is_asked_at_its_own_endpoints_only() {
-        let endpoints = [
-            tcp(20_001),
-            tcp(20_002),
-            unix("/run/a-1/sock"),
-            unix("/run/a-10/sock"),
-        ];
-        let asked = |place: &Place| {
-            endpoints_at(place, &endpoints)
-                .into_iter()
-                .cloned()
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(
-            asked(&place("/run/a-1", 20_002)),
-            [tcp(20_002), unix("/run/a-1/sock")]
-        );
-        assert_eq!(asked(&place("/run/b-2", 20_001)), [tcp(20_001)]);
-    }
-
-    #[test]
-    fn a_server_whose_endpoints_cannot_be_told_is_asked_at_all_of_them() {
-        let endpoints = [tcp(20_001), unix("/tmp/sock")];
-        assert_eq!(
-            endpoints_at(&place("/run/c-3", 20_009), &endpoints).len(),
-            2
-        );
-    }
 }

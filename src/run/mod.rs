@@ -5,6 +5,7 @@ mod context;
 mod doubts;
 mod facts;
 mod fleet;
+pub mod limits;
 pub mod once;
 mod probe;
 mod snapshot;

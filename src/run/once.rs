@@ -27,7 +27,10 @@ use std::time::{Duration, Instant};
 
 mod around;
 mod dataset;
+mod faults;
 mod replay;
+
+use faults::Injector;
 
 /// Limit of a question to a store between phases.
 const QUESTION: Duration = Duration::from_secs(10);
@@ -170,6 +173,8 @@ impl<'a> Once<'a, '_, '_> {
     fn all(&mut self) -> Result<(), Fault> {
         let entry = self.entry()?;
         let spec = (entry.spec)();
+        let held_in = self.shape.target.held_in.unwrap_or(spec.held_in);
+        self.fleet.drop_lost_datasets(held_in);
         self.fleet.retire_for(self.shape);
         self.dataset(entry)?;
         if self.shape.dataset.is_some() {
@@ -318,6 +323,7 @@ impl<'a> Once<'a, '_, '_> {
         resolved: &Resolved,
         phase: &PhasePlan,
         context: &Context<'_>,
+        faults: Injector,
     ) -> Result<(), Fault> {
         if self
             .deadline()
@@ -371,10 +377,16 @@ impl<'a> Once<'a, '_, '_> {
             deadline: self.deadline(),
             stop: &stop,
         };
-        let mut ear = Ear { once: self, phase };
-        let record =
-            phase::run(&run, &mut ear).map_err(|failure| self.not_started(phase, &failure))?;
-        self.ended(spec, phase, &record)
+        let mut ear = Ear {
+            once: self,
+            phase,
+            faults,
+        };
+        let record = phase::run(&run, &mut ear);
+        let injected = ear.faults.end();
+        let record = record.map_err(|failure| self.not_started(phase, &failure))?;
+        self.ended(spec, phase, &record)?;
+        injected.map_err(Fault::Run)
     }
 
     fn not_started(&self, phase: &PhasePlan, failure: &Failure) -> Fault {
@@ -395,7 +407,10 @@ impl<'a> Once<'a, '_, '_> {
                 Some(dead) if sentence.contains(&dead) => return Fault::Run(sentence),
                 Some(dead) => return Fault::Run(format!("{sentence}; {dead}")),
                 None if self.shape.servers.is_empty() || Instant::now() >= until => {
-                    return Fault::Run(sentence);
+                    return Fault::Run(match self.fleet.suffering(self.shape) {
+                        suffering if suffering.is_empty() => sentence,
+                        suffering => format!("{sentence}; {suffering}"),
+                    });
                 }
                 None => std::thread::sleep(Duration::from_millis(10)),
             }
@@ -423,10 +438,14 @@ impl<'a> Once<'a, '_, '_> {
         }
         match &record.cut_short {
             _ if self.interrupted() => Err(Fault::Interrupted),
-            Some(reason) => Err(Fault::Run(format!(
-                "phase `{}` was cut short: {reason}",
-                phase.name
-            ))),
+            Some(reason) => {
+                // Others may have ended since the first of them was noticed.
+                let reason = self.fleet.dead(self.shape).unwrap_or(reason.clone());
+                let phase = &phase.name;
+                Err(Fault::Run(format!(
+                    "phase `{phase}` was cut short: {reason}"
+                )))
+            }
             None => self.survived(phase, record),
         }?;
         match self.loads {
@@ -483,6 +502,7 @@ impl<'a> Once<'a, '_, '_> {
 struct Ear<'a, 'b, 'w, 'p> {
     once: &'a mut Once<'b, 'w, 'p>,
     phase: &'a PhasePlan,
+    faults: Injector,
 }
 
 impl Listener for Ear<'_, '_, '_, '_> {
@@ -491,15 +511,17 @@ impl Listener for Ear<'_, '_, '_, '_> {
         if self.once.loads {
             return Ok(());
         }
+        let faults = self.faults.in_window(window);
         let written = self
             .once
             .writer
-            .window(self.phase, window)
+            .window_with(self.phase, window, &faults)
             .map_err(|fault| fault.to_string());
         written.inspect_err(|fault| self.once.unwritten = Some(fault.clone()))
     }
 
-    fn started(&mut self, stage: Stage) {
+    fn started(&mut self, stage: Stage, at: Instant) {
+        self.faults.pass(stage == Stage::Measured, at);
         self.once.sampler.sample_now();
         self.once.watcher.phase_started(self.phase, stage);
     }
@@ -514,6 +536,9 @@ impl Listener for Ear<'_, '_, '_, '_> {
         if let Err(fault) = self.once.write_samples() {
             self.once.stop.ask(&fault);
             self.once.unwritten = Some(fault);
+        }
+        for news in self.faults.news() {
+            self.once.watcher.note(&news);
         }
         self.once.watcher.tick();
     }

@@ -2,7 +2,7 @@
 //! file, sharing blocks where the file system can.
 //!
 //! ```text
-//! <snapshot>/servers/<server>/    a server's directory, owners and modes kept
+//! <snapshot>/servers/<server>/    a server's directory, owners and modes kept; <server>.2 is that of its second instance
 //! <snapshot>/store/               an embedded store's
 //! <snapshot>/artifacts/<name>
 //! <snapshot>/complete             written last: without it nothing here counts
@@ -31,8 +31,13 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    pub fn server(&self, name: &str) -> PathBuf {
-        self.directory.join("servers").join(name)
+    /// Of one instance, counted from 1. No server's name has a dot.
+    pub fn server(&self, name: &str, instance: u32) -> PathBuf {
+        let servers = self.directory.join("servers");
+        match instance {
+            1 => servers.join(name),
+            _ => servers.join(format!("{name}.{instance}")),
+        }
     }
 
     pub fn store(&self) -> PathBuf {
@@ -160,7 +165,7 @@ mod tests {
         assert!(Snapshot::find(from.clone()).is_some());
         let to = directory.path().join("to");
         copy_tree(&from, &to, &AtomicBool::new(false)).expect("copied");
-        let copy = Snapshot::find(to).expect("whole").server("a");
+        let copy = Snapshot::find(to).expect("whole").server("a", 1);
         assert_eq!(fs::read(copy.join("link")).expect("read").len(), 100_000);
         let mode = fs::metadata(copy.join("deep")).expect("there").mode();
         assert_eq!(mode & 0o777, 0o700);

@@ -58,14 +58,44 @@ impl Guard {
         driver_ready: &mut dyn FnMut(Duration) -> Result<(), Failure>,
         interrupted: &AtomicBool,
     ) -> Result<Running, StartFault> {
-        if let Some(missing) = missing_program(spec) {
+        let mut of_this = |_: &ServerSpec, limit| driver_ready(limit);
+        let started = self.start_servers(std::slice::from_ref(spec), &mut of_this, interrupted)?;
+        let mut started = started.into_iter();
+        started.next().ok_or(StartFault::Interrupted)
+    }
+
+    /// The same for several servers that need each other, such as the instances of one: all are prepared, then all are
+    /// started, then all are waited for. Where one fails none is left running.
+    pub fn start_servers(
+        &self,
+        specs: &[ServerSpec],
+        driver_ready: &mut DriverReady<'_>,
+        interrupted: &AtomicBool,
+    ) -> Result<Vec<Running>, StartFault> {
+        if let Some(missing) = specs.iter().find_map(missing_program) {
             return Err(StartFault::Missing(missing));
         }
-        let fresh = self.prepare(spec, interrupted)?;
+        let fresh = specs
+            .iter()
+            .map(|spec| self.prepare(spec, interrupted))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut starting = Vec::with_capacity(specs.len());
+        for (spec, fresh) in specs.iter().zip(fresh) {
+            starting.push(Starting {
+                spec,
+                since: Instant::now(),
+                running: self.launch(spec, fresh)?,
+                last_answer: Some("it was not asked yet".to_owned()),
+            });
+        }
+        self.wait_ready(&mut starting, driver_ready, interrupted)?;
+        Ok(starting.into_iter().map(|one| one.running).collect())
+    }
+
+    fn launch(&self, spec: &ServerSpec, fresh: bool) -> Result<Running, StartFault> {
         let log = absolute(&spec.log);
         let log_start = files::length(&log);
-        let since = Instant::now();
-        let running = Running {
+        Ok(Running {
             process: self.spawn_server(spec, &log)?,
             label: spec.label(),
             log,
@@ -74,11 +104,6 @@ impl Guard {
             ready_after: Duration::ZERO,
             stop_signal: spec.stop_signal,
             stop_timeout: spec.stop_timeout,
-        };
-        self.wait_ready(spec, &running, since, driver_ready, interrupted)?;
-        Ok(Running {
-            ready_after: since.elapsed(),
-            ..running
         })
     }
 
@@ -152,54 +177,93 @@ impl Guard {
         self.spawn(spawn)?.map_err(refused)
     }
 
+    /// Until all are ready; one that has ended ends the wait for all.
     fn wait_ready(
         &self,
-        spec: &ServerSpec,
-        running: &Running,
-        since: Instant,
-        driver_ready: &mut dyn FnMut(Duration) -> Result<(), Failure>,
+        starting: &mut [Starting<'_>],
+        driver_ready: &mut DriverReady<'_>,
         interrupted: &AtomicBool,
     ) -> Result<(), StartFault> {
         let mut pause = FIRST_PAUSE;
         loop {
-            // The exit first: an answer to a dead server's address would be another's.
-            let answer = ready::look(
-                &Look {
-                    guard: self,
-                    spec,
-                    log_start: running.log_start,
-                    left: spec.ready_timeout.saturating_sub(since.elapsed()),
-                    interrupted,
-                },
-                driver_ready,
-            );
-            let pause_now = match answer {
-                Ok(()) => Duration::ZERO,
-                Err(_) => pause,
-            };
-            if let Some(status) = running.process.wait_exit(pause_now, interrupted)? {
-                return Err(StartFault::Died {
-                    server: spec.label(),
-                    status,
-                    after: since.elapsed(),
-                    last_lines: ready::last_lines(spec, running.log_start),
-                });
+            for one in starting.iter_mut().filter(|one| one.last_answer.is_some()) {
+                one.look(self, driver_ready, interrupted);
             }
-            let Err(last_answer) = answer else {
-                return Ok(());
+            let mut pause_now = match starting.iter().any(|one| one.last_answer.is_some()) {
+                true => pause,
+                false => Duration::ZERO,
             };
+            // The exit first: an answer to a dead server's address would be another's. The first one's wait is the pause.
+            for one in starting.iter() {
+                one.lives(std::mem::take(&mut pause_now), interrupted)?;
+            }
+            if starting.iter().all(|one| one.last_answer.is_none()) {
+                return Ok(());
+            }
             if interrupted.load(Ordering::Relaxed) {
                 return Err(StartFault::Interrupted);
             }
-            if since.elapsed() >= spec.ready_timeout {
-                return Err(StartFault::NotReady {
-                    server: spec.label(),
-                    within: spec.ready_timeout,
-                    last_answer,
-                    last_lines: ready::last_lines(spec, running.log_start),
-                });
-            }
+            starting.iter().try_for_each(Starting::in_time)?;
             pause = (pause * 3 / 2).min(LONGEST_PAUSE);
+        }
+    }
+}
+
+/// Says whether a server is ready, within a limit.
+pub type DriverReady<'a> = dyn FnMut(&ServerSpec, Duration) -> Result<(), Failure> + 'a;
+
+/// A server that was started and is waited for.
+struct Starting<'s> {
+    spec: &'s ServerSpec,
+    since: Instant,
+    running: Running,
+    /// Why it is not ready; None once it is.
+    last_answer: Option<String>,
+}
+
+impl Starting<'_> {
+    fn look(
+        &mut self,
+        guard: &Guard,
+        driver_ready: &mut DriverReady<'_>,
+        interrupted: &AtomicBool,
+    ) {
+        let spec = self.spec;
+        let look = Look {
+            guard,
+            spec,
+            log_start: self.running.log_start,
+            left: spec.ready_timeout.saturating_sub(self.since.elapsed()),
+            interrupted,
+        };
+        self.last_answer = ready::look(&look, &mut |limit| driver_ready(spec, limit)).err();
+        self.running.ready_after = self.since.elapsed();
+    }
+
+    /// An error when it has ended, which is waited for so long.
+    fn lives(&self, pause: Duration, interrupted: &AtomicBool) -> Result<(), StartFault> {
+        match self.running.process.wait_exit(pause, interrupted)? {
+            None => Ok(()),
+            Some(status) => Err(StartFault::Died {
+                server: self.spec.label(),
+                status,
+                after: self.since.elapsed(),
+                last_lines: ready::last_lines(self.spec, self.running.log_start),
+            }),
+        }
+    }
+
+    fn in_time(&self) -> Result<(), StartFault> {
+        match &self.last_answer {
+            Some(last_answer) if self.since.elapsed() >= self.spec.ready_timeout => {
+                Err(StartFault::NotReady {
+                    server: self.spec.label(),
+                    within: self.spec.ready_timeout,
+                    last_answer: last_answer.clone(),
+                    last_lines: ready::last_lines(self.spec, self.running.log_start),
+                })
+            }
+            _ => Ok(()),
         }
     }
 }

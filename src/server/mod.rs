@@ -26,10 +26,10 @@ mod tree;
 
 pub use client::{CommandSpec, Guard};
 pub use fault::{CommandFault, ExitFault, GuardFault, StartFault};
-pub use managed::{Running, StopReport};
+pub use managed::{DriverReady, Running, StopReport};
 pub use ports::{PortFault, PortLease};
 pub use private::PrivateRoot;
-pub use sampler::Sampler;
+pub use sampler::{Sampler, WatchHandle};
 pub use spec::{
     FileContent, FileSpec, MissingProgram, ReadySpec, ServerSpec, StopSignal, missing_program,
 };

@@ -39,31 +39,41 @@ pub enum PortFault {
     Unusable { port: u16, source: io::Error },
 }
 
-/// Reserves the port asked for, or any free one where None.
-pub fn reserve(fixed: Option<u16>) -> Result<PortLease, PortFault> {
+/// Reserves the port asked for, at as many addresses from 127.0.0.1 on; or, where None, one that is free at all of them.
+fn reserve(fixed: Option<u16>, addresses: u32) -> Result<PortLease, PortFault> {
     match fixed {
-        Some(port) => reserve_this(port),
+        Some(port) => reserve_this(port, addresses),
         None => reserve_any(),
     }
 }
 
 impl PortLease {
-    /// See `reserve`.
+    /// For one instance, at 127.0.0.1; see `reserve`.
     pub fn reserve(fixed: Option<u16>) -> Result<PortLease, PortFault> {
-        reserve(fixed)
+        reserve(fixed, 1)
+    }
+
+    /// For as many instances; see `reserve`.
+    pub fn reserve_for(fixed: Option<u16>, instances: u32) -> Result<PortLease, PortFault> {
+        reserve(fixed, instances)
     }
 }
 
-fn reserve_this(port: u16) -> Result<PortLease, PortFault> {
+fn reserve_this(port: u16, addresses: u32) -> Result<PortLease, PortFault> {
     let lease = lock(port)?;
-    match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
-        Ok(_) => Ok(lease),
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(PortFault::Taken {
-            port,
-            holder: holder(port).unwrap_or_default(),
-        }),
-        Err(source) => Err(PortFault::Unusable { port, source }),
+    for last in 1..=u8::try_from(addresses).unwrap_or(u8::MAX) {
+        match TcpListener::bind((Ipv4Addr::new(127, 0, 0, last), port)) {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                return Err(PortFault::Taken {
+                    port,
+                    holder: holder(port).unwrap_or_default(),
+                });
+            }
+            Err(source) => return Err(PortFault::Unusable { port, source }),
+        }
     }
+    Ok(lease)
 }
 
 /// Begins at a random place, so that processes that start together seldom meet.
@@ -140,7 +150,7 @@ mod tests {
 
     #[test]
     fn two_leases_never_have_the_same_port_and_a_dropped_one_is_free_again() {
-        let leases: Vec<PortLease> = (0..50).map(|_| reserve(None).unwrap()).collect();
+        let leases: Vec<PortLease> = (0..50).map(|_| reserve(None, 1).unwrap()).collect();
         let mut ports: Vec<u16> = leases.iter().map(PortLease::port).collect();
         ports.sort_unstable();
         ports.dedup();
@@ -148,24 +158,37 @@ mod tests {
         assert!(ports.iter().all(|port| (FIRST..=LAST).contains(port)));
         let again = leases[0].port();
         assert!(matches!(
-            reserve(Some(again)),
+            reserve(Some(again), 1),
             Err(PortFault::Reserved { port }) if port == again
         ));
         drop(leases);
-        assert_eq!(reserve(Some(again)).unwrap().port(), again);
+        assert_eq!(reserve(Some(again), 1).unwrap().port(), again);
     }
 
     #[test]
     fn a_taken_port_is_refused_with_the_name_of_its_holder() {
-        let lease = reserve(None).unwrap();
+        let lease = reserve(None, 1).unwrap();
         let port = lease.port();
         drop(lease);
         let _holder = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
-        let fault = reserve(Some(port)).unwrap_err().to_string();
+        let fault = reserve(Some(port), 1).unwrap_err().to_string();
         let me = std::process::id();
         assert!(
             fault.starts_with(&format!("port {port} is taken by pid {me} (")),
             "{fault}"
         );
+    }
+
+    #[test]
+    fn a_port_taken_at_a_later_address_is_refused_for_several_instances_alone() {
+        let lease = reserve(None, 3).unwrap();
+        let port = lease.port();
+        drop(lease);
+        let _holder = TcpListener::bind((Ipv4Addr::new(127, 0, 0, 3), port)).unwrap();
+        assert!(reserve(Some(port), 2).is_ok());
+        assert!(matches!(
+            reserve(Some(port), 3),
+            Err(PortFault::Taken { .. })
+        ));
     }
 }

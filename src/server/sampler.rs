@@ -66,10 +66,12 @@ impl Sampler {
 
     /// From now on samples this server, instead of an earlier one of the same name.
     pub fn watch(&self, server: &Running) {
-        let mut watched = self.shared.watched();
-        watched.servers.retain(|(label, _)| label != server.label());
-        let entry = (server.label().to_owned(), server.keeper());
-        watched.servers.push(entry);
+        self.shared.watch(server);
+    }
+
+    /// The same for another thread.
+    pub fn watch_handle(&self) -> WatchHandle {
+        WatchHandle(Arc::clone(&self.shared))
     }
 
     pub fn forget(&self, label: &str) {
@@ -82,6 +84,16 @@ impl Sampler {
     /// One sample of all, at once, by the calling thread: at the start and the end of a phase.
     pub fn sample_now(&self) {
         self.shared.sample(&self.shared.watched());
+    }
+}
+
+/// Tells a sampler of servers that are started while it samples.
+pub struct WatchHandle(Arc<Shared>);
+
+impl WatchHandle {
+    /// See `Sampler::watch`.
+    pub fn watch(&self, server: &Running) {
+        self.0.watch(server);
     }
 }
 
@@ -103,6 +115,13 @@ fn system_constant(name: SysconfVar, usual: u64) -> u64 {
 }
 
 impl Shared {
+    fn watch(&self, server: &Running) {
+        let mut watched = self.watched();
+        watched.servers.retain(|(label, _)| label != server.label());
+        let entry = (server.label().to_owned(), server.keeper());
+        watched.servers.push(entry);
+    }
+
     fn watched(&self) -> MutexGuard<'_, Watched> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }

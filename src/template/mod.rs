@@ -67,3 +67,27 @@ pub trait RunContext {
     /// A variable of the environment that is redacted wherever it would be shown or stored.
     fn secret(&self, name: &str) -> Result<String, String>;
 }
+
+/// Which of a server's `count` instances a template means by `address('x', i)` or `dir('x', i)`: the one it names, else the
+/// server's `own` whose strings are rendered, else the only one. `function` is its name, for the sentence that refuses.
+pub fn which_instance(
+    server: &str,
+    named: Option<u32>,
+    own: Option<u32>,
+    count: u32,
+    function: &str,
+) -> Result<u32, String> {
+    match named.or(own) {
+        Some(instance) if (1..=count).contains(&instance) => Ok(instance),
+        Some(other) if count == 1 => Err(format!(
+            "the server `{server}` has one instance, and no number {other}"
+        )),
+        Some(other) => Err(format!(
+            "the server `{server}` has {count} instances, and no number {other}"
+        )),
+        None if count == 1 => Ok(1),
+        None => Err(format!(
+            "the server `{server}` has {count} instances; say which: `{function}('{server}', 1)`"
+        )),
+    }
+}

@@ -27,6 +27,9 @@ pub trait Harness: Sized {
     /// Why sessions that count together lose increments on this store, where they do: the store's fault, not the driver's.
     const LOSES_INCREMENTS: Option<&'static str> = None;
 
+    /// Whether a delete tells of a key that was not there.
+    const TELLS_DELETED: bool = true;
+
     /// Starts the store; None where it is not installed.
     fn start() -> Option<Self>;
 

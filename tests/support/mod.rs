@@ -61,25 +61,9 @@ impl TestServer {
     ) -> Option<TestServer> {
         let port = free_port();
         let directory = tempfile::tempdir().expect("a private directory");
-        let log = std::fs::File::create(directory.path().join("log")).expect("a log file");
-        let errors = log.try_clone().expect("a second handle of the log");
         let mut command = Command::new(program);
-        command
-            .args(arguments(port, directory.path()))
-            .current_dir(directory.path())
-            .stdin(Stdio::null())
-            .stdout(log)
-            .stderr(errors);
-        // SAFETY: only an async-signal-safe system call is made between fork and exec.
-        unsafe {
-            command.pre_exec(|| Ok(set_pdeathsig(Signal::SIGKILL)?));
-        }
-        let child = command.spawn().expect("the server starts");
-        let mut server = TestServer {
-            child,
-            port,
-            directory,
-        };
+        command.args(arguments(port, directory.path()));
+        let mut server = TestServer::spawn(command, port, directory);
         let deadline = Instant::now() + Duration::from_secs(15);
         while Instant::now() < deadline {
             if server.child.try_wait().expect("a child's state").is_some() {
@@ -93,6 +77,26 @@ impl TestServer {
             std::thread::sleep(Duration::from_millis(10));
         }
         None
+    }
+
+    /// Starts what the caller waits for himself, in the directory, its words in `log` there.
+    pub fn spawn(command: Command, port: u16, directory: TempDir) -> TestServer {
+        TestServer {
+            child: launch(command, directory.path()),
+            port,
+            directory,
+        }
+    }
+
+    /// Starts a killed server anew, on what it left behind.
+    pub fn start_again(&mut self, command: Command) {
+        let _ = self.child.wait();
+        self.child = launch(command, self.directory.path());
+    }
+
+    /// Whether it has ended by itself.
+    pub fn ended(&mut self) -> bool {
+        self.child.try_wait().expect("a child's state").is_some()
     }
 
     pub fn redis(more: &[&str]) -> Option<TestServer> {
@@ -180,6 +184,22 @@ impl TestServer {
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
         waitid(Id::Pid(self.pid()), flags).expect("the server ends");
     }
+}
+
+/// Ends with the thread that calls this.
+fn launch(mut command: Command, directory: &Path) -> Child {
+    let log = std::fs::File::create(directory.join("log")).expect("a log file");
+    let errors = log.try_clone().expect("a second handle of the log");
+    command
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .stdout(log)
+        .stderr(errors);
+    // SAFETY: only an async-signal-safe system call is made between fork and exec.
+    unsafe {
+        command.pre_exec(|| Ok(set_pdeathsig(Signal::SIGKILL)?));
+    }
+    command.spawn().expect("the server starts")
 }
 
 impl Drop for TestServer {

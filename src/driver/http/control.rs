@@ -48,8 +48,8 @@ impl HttpControl {
         let what = format!("{method} {path}");
         self.blocking.run(limit, &what, async {
             let mut session = Http1::open(Arc::clone(&self.settings), &self.endpoint).await?;
-            let (head, body) = session.ask(&request).await?;
-            Ok((head.server, body))
+            let (said, body) = session.ask(&request).await?;
+            Ok((said.server, body))
         })
     }
 }

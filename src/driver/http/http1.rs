@@ -3,21 +3,36 @@
 //! A connection that the server ends in an orderly way (`Connection: close`) is replaced by the next operation, inside
 //! its time; one that it ends without a word while an answer is due is the failure `reset`: nothing is sent twice.
 
-use super::body::{Chunk, Framing, Head, chunk, head, trailers};
 use super::{Request, Settings, Version, spec};
+use crate::driver::net::http::{Framing, Head, read_body, read_head};
 use crate::driver::net::{Connection, lost, malformed};
 use crate::driver::spec::Endpoint;
 use crate::op::{ErrorClass, Failure, Operation, Outcome, Reply, Verb};
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Longest head of an answer.
-const LONGEST_HEAD: usize = 64 * 1024;
-
 /// How long a server may take to end a connection that carries one request only.
 const FAREWELL: Duration = Duration::from_secs(1);
+
+/// What a head says beside the framing, where anyone wants to know.
+#[derive(Debug, Default)]
+pub struct Said {
+    /// Where it redirects to.
+    location: Option<String>,
+    pub server: Option<String>,
+}
+
+impl Said {
+    fn hear(&mut self, name: &str, value: &[u8]) {
+        let text = || Some(String::from_utf8_lossy(value).into_owned());
+        if name.eq_ignore_ascii_case("location") {
+            self.location = text();
+        } else if name.eq_ignore_ascii_case("server") {
+            self.server = text();
+        }
+    }
+}
 
 pub struct Http1 {
     settings: Arc<Settings>,
@@ -27,6 +42,8 @@ pub struct Http1 {
     line_end: Vec<u8>,
     connection: Option<Connection>,
     peer: Option<SocketAddr>,
+    /// The input buffer of the connection before, for the next one.
+    buffer: Vec<u8>,
     /// Scratch, reused.
     request: Vec<u8>,
     scratch: Vec<u8>,
@@ -54,6 +71,7 @@ impl Http1 {
             line_end: format!(" {version}\r\nHost: {host}\r\n").into_bytes(),
             endpoint: endpoint.clone(),
             settings,
+            buffer: Vec::new(),
             request: Vec::new(),
             scratch: Vec::new(),
             path: Vec::new(),
@@ -77,8 +95,8 @@ impl Http1 {
         request.write_path(operation, &mut self.scratch, &mut self.path);
         let mut redirects = settings.redirects;
         loop {
-            let head = self.exchange(request, operation, reply).await?;
-            match head.location.as_deref().and_then(|to| self.same_server(to)) {
+            let (head, said) = self.exchange(request, operation, reply).await?;
+            match said.location.as_deref().and_then(|to| self.same_server(to)) {
                 Some(path) if redirects > 0 && (300..400).contains(&head.status) => {
                     redirects -= 1;
                     self.path = path;
@@ -89,11 +107,11 @@ impl Http1 {
         }
     }
 
-    /// Any request, for the cold side: its head, and the body as text or what its status says.
+    /// Any request, for the cold side: what its head said, and the body as text or what its status says.
     pub async fn ask(
         &mut self,
         request: &Request,
-    ) -> Result<(Head, Result<String, Failure>), Failure> {
+    ) -> Result<(Said, Result<String, Failure>), Failure> {
         // No key that may be missing: a status says what it says.
         let operation = Operation {
             verb: Verb::Custom(0),
@@ -106,12 +124,12 @@ impl Http1 {
         self.path.clear();
         self.path.extend_from_slice(self.base_path.as_bytes());
         request.write_path(&operation, &mut self.scratch, &mut self.path);
-        let head = self.exchange(request, &operation, &mut reply).await?;
+        let (head, said) = self.exchange(request, &operation, &mut reply).await?;
         let outcome = self.conclude(&head, request, &operation, &mut reply).await;
         let body = outcome.map(|_| reply.text.map(String::from).unwrap_or_default());
         match body {
             Err(failure) if failure.broken => Err(failure),
-            body => Ok((head, body)),
+            body => Ok((said, body)),
         }
     }
 
@@ -121,12 +139,13 @@ impl Http1 {
         request: &Request,
         operation: &Operation,
         reply: &mut Reply,
-    ) -> Result<Head, Failure> {
+    ) -> Result<(Head, Said), Failure> {
         let started = Instant::now();
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
             None => {
-                let connection = self.settings.connect(&self.endpoint).await?;
+                let mut connection = self.settings.connect(&self.endpoint).await?;
+                connection.reuse(std::mem::take(&mut self.buffer));
                 reply.connect_time += started.elapsed();
                 self.peer = connection.peer();
                 connection
@@ -153,9 +172,16 @@ impl Http1 {
             reply.first_byte_time = started.elapsed();
         }
         let wants_more = self.settings.redirects > 0 || reply.wants_text;
-        let head = read_head(&mut connection, request.method == "HEAD", wants_more, reply).await?;
+        let mut said = Said::default();
+        let hear = |name: &str, value: &[u8]| {
+            if wants_more {
+                said.hear(name, value);
+            }
+        };
+        let to_head = request.method == "HEAD";
+        let head = read_head(&mut connection, to_head, hear, &mut reply.bytes_received).await?;
         self.connection = Some(connection);
-        Ok(head)
+        Ok((head, said))
     }
 
     /// Reads the body and says what came of the operation.
@@ -192,42 +218,11 @@ impl Http1 {
 
     /// Returns how many received bytes are the body; those of a chunked one are in `self.body`.
     async fn read_body(&mut self, head: &Head, reply: &mut Reply) -> Result<usize, Failure> {
-        let limit = self.settings.max_body;
         let Some(connection) = &mut self.connection else {
             return Err(Failure::new(ErrorClass::Client, "the connection is gone"));
         };
-        let too_long = || Failure::new(ErrorClass::Protocol, "the body is longer than `max_body`");
-        let length = match head.framing {
-            Framing::None => 0,
-            Framing::Length(length) => {
-                let length = usize::try_from(length).unwrap_or(usize::MAX);
-                if length > limit {
-                    return Err(too_long());
-                }
-                let received = connection.receive_total(length).await;
-                received.map_err(|error| lost(&error))?;
-                length
-            }
-            Framing::Close => loop {
-                if connection.received().len() > limit {
-                    return Err(too_long());
-                }
-                match connection.receive().await {
-                    Ok(()) => {}
-                    Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                        break connection.received().len();
-                    }
-                    Err(error) => return Err(lost(&error)),
-                }
-            },
-            Framing::Chunked => {
-                self.body.clear();
-                read_chunks(connection, &mut self.body, limit, reply).await?;
-                0
-            }
-        };
-        reply.bytes_received += length as u64;
-        Ok(length)
+        let (limit, bytes) = (self.settings.max_body, &mut reply.bytes_received);
+        read_body(connection, head, limit, &mut self.body, bytes).await
     }
 
     /// The answer was read: the connection is kept, or its end is awaited, so that the server and not the client has it
@@ -244,7 +239,8 @@ impl Http1 {
             // Whatever comes instead of the end, the connection is not used again.
             let _ = tokio::time::timeout(FAREWELL, connection.receive()).await;
         }
-        self.connection = None;
+        let ended = self.connection.take();
+        self.buffer = ended.map(Connection::into_buffer).unwrap_or_default();
     }
 
     /// The path of a redirection to the same server.
@@ -260,87 +256,5 @@ impl Http1 {
             || self.endpoint.label.strip_suffix(":443") == Some(host);
         let path = if path.is_empty() { "/" } else { path };
         (same_scheme && same_host).then(|| path.as_bytes().to_vec())
-    }
-}
-
-/// Reads the head and takes it off; provisional answers (1xx) are passed over.
-async fn read_head(
-    connection: &mut Connection,
-    to_head: bool,
-    wants_more: bool,
-    reply: &mut Reply,
-) -> Result<Head, Failure> {
-    loop {
-        let received = connection.received();
-        match head(received, to_head, wants_more) {
-            Err(what) => return Err(malformed(&what, received)),
-            Ok(Some(head)) => {
-                reply.bytes_received += head.length as u64;
-                connection.consume(head.length);
-                if head.status >= 200 {
-                    return Ok(head);
-                }
-                if !connection.received().is_empty() {
-                    continue;
-                }
-            }
-            Ok(None) if received.len() > LONGEST_HEAD => {
-                return Err(malformed("a head without an end", received));
-            }
-            Ok(None) => {}
-        }
-        let received = connection.receive().await;
-        received.map_err(|error| lost(&error))?;
-    }
-}
-
-async fn read_chunks(
-    connection: &mut Connection,
-    body: &mut Vec<u8>,
-    limit: usize,
-    reply: &mut Reply,
-) -> Result<(), Failure> {
-    let wait = async |connection: &mut Connection| {
-        let received = connection.receive().await;
-        received.map_err(|error| lost(&error))
-    };
-    loop {
-        match chunk(connection.received()) {
-            Err(what) => return Err(malformed(&what, connection.received())),
-            Ok(Chunk::Partial) => wait(connection).await?,
-            Ok(Chunk::Data { line, size }) => {
-                let size = usize::try_from(size).unwrap_or(usize::MAX);
-                if body.len().saturating_add(size) > limit {
-                    let message = "the body is longer than `max_body`";
-                    return Err(Failure::new(ErrorClass::Protocol, message));
-                }
-                let total = line + size + 2;
-                let received = connection.receive_total(total).await;
-                received.map_err(|error| lost(&error))?;
-                let (data, end) = connection.received()[line..total].split_at(size);
-                if end != b"\r\n" {
-                    return Err(malformed("a chunk without its end", end));
-                }
-                body.extend_from_slice(data);
-                reply.bytes_received += total as u64;
-                connection.consume(total);
-            }
-            Ok(Chunk::Last { line }) => {
-                connection.consume(line);
-                let end = loop {
-                    if let Some(end) = trailers(connection.received()) {
-                        break end;
-                    }
-                    if connection.received().len() > LONGEST_HEAD {
-                        let received = connection.received();
-                        return Err(malformed("trailers without an end", received));
-                    }
-                    wait(connection).await?;
-                };
-                reply.bytes_received += (line + end) as u64;
-                connection.consume(end);
-                return Ok(());
-            }
-        }
     }
 }

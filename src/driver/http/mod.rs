@@ -2,9 +2,8 @@
 //!
 //! `http1` is the hot path, on a socket of the house with httparse (hyper's parser): hyper's own client costs a multiple
 //! of what a lean load generator does per request. `http2` is hyper's. `request` compiles operations and judges answers,
-//! `body` takes bodies off the wire, `control` is the cold side, `spec` the rows.
+//! `net::http` reads answers, `control` is the cold side, `spec` the rows.
 
-mod body;
 mod control;
 mod http1;
 mod http2;

@@ -11,8 +11,9 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
-/// Bytes of an input buffer before any answer was larger.
-const FIRST_CAPACITY: usize = 16 * 1024;
+/// Bytes of an input buffer before any answer was larger. It is made when the first answer is read, and grows to the
+/// largest answer at once, so it need not be large: ten thousand connections have one each.
+const FIRST_CAPACITY: usize = 4 * 1024;
 
 /// Room kept behind an expected answer: a read that fills its buffer does not show that the socket is drained, and
 /// costs one more system call to find out.
@@ -120,7 +121,8 @@ impl Input {
         self.end -= self.start;
         self.start = 0;
         if self.bytes.len() < wanted {
-            self.bytes.resize(wanted.next_power_of_two(), 0);
+            let capacity = wanted.next_power_of_two().max(FIRST_CAPACITY);
+            self.bytes.resize(capacity, 0);
         }
     }
 
@@ -153,7 +155,7 @@ impl Connection {
         Connection {
             stream,
             input: Input {
-                bytes: vec![0; FIRST_CAPACITY],
+                bytes: Vec::new(),
                 start: 0,
                 end: 0,
             },
@@ -164,6 +166,20 @@ impl Connection {
     /// The address connected to; None for unix sockets.
     pub fn peer(&self) -> Option<SocketAddr> {
         self.peer
+    }
+
+    /// Takes over the buffer of a connection that is gone: a new one for each connection costs as much as reading a short
+    /// answer. Only for a connection that has received nothing yet.
+    pub fn reuse(&mut self, buffer: Vec<u8>) {
+        debug_assert!(self.input.filled().is_empty(), "nothing is received yet");
+        if buffer.len() > self.input.bytes.len() {
+            self.input.bytes = buffer;
+        }
+    }
+
+    /// Ends the connection; its buffer is left for the next one.
+    pub fn into_buffer(self) -> Vec<u8> {
+        self.input.bytes
     }
 
     /// The socket of a connection that has received nothing yet, to be wrapped in TLS.
@@ -289,4 +305,48 @@ fn advance(pieces: &mut &mut [IoSlice<'_>], count: usize) -> io::Result<()> {
     }
     IoSlice::advance_slices(pieces, count);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    async fn pair() -> (Connection, std::os::unix::net::UnixStream) {
+        let (mine, theirs) = UnixStream::pair().expect("a pair of sockets");
+        let theirs = theirs.into_std().expect("a socket");
+        theirs.set_nonblocking(false).expect("a blocking socket");
+        (Connection::new(Stream::Unix(mine), None), theirs)
+    }
+
+    #[tokio::test]
+    async fn a_buffer_taken_over_shows_nothing_of_the_connection_before() {
+        let (mut first, mut server) = pair().await;
+        server.write_all(b"a long first answer").expect("sent");
+        first.receive().await.expect("received");
+        let buffer = first.into_buffer();
+        let place = buffer.as_ptr();
+
+        let (mut second, mut server) = pair().await;
+        second.reuse(buffer);
+        assert_eq!(second.received(), b"");
+        server.write_all(b"short").expect("sent");
+        second.receive_total(5).await.expect("received");
+        assert_eq!(second.received(), b"short");
+        let buffer = second.into_buffer();
+        assert_eq!(buffer.as_ptr(), place, "the same memory");
+    }
+
+    #[tokio::test]
+    async fn a_buffer_is_made_for_the_first_answer_and_grows_with_a_larger_one() {
+        let (mut connection, mut server) = pair().await;
+        assert_eq!(connection.input.bytes.len(), 0);
+        server.write_all(&[7; 100]).expect("sent");
+        connection.receive().await.expect("received");
+        assert_eq!(connection.input.bytes.len(), FIRST_CAPACITY);
+        let writer = std::thread::spawn(move || server.write_all(&[7; 50_000]));
+        connection.receive_total(50_100).await.expect("received");
+        writer.join().expect("the writer ends").expect("sent");
+        assert_eq!(connection.received(), vec![7; 50_100]);
+    }
 }

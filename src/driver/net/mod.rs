@@ -7,6 +7,8 @@
 pub mod blocking;
 pub mod connection;
 pub mod endpoint;
+#[cfg(feature = "http-wire")]
+pub mod http;
 #[cfg(feature = "tls")]
 pub mod tls;
 

@@ -110,6 +110,7 @@ fn a_phase_is_dated_from_its_first_common_start() {
         cleanup: Vec::new(),
         prepare_timeout_ns: 0,
         restart_servers: Vec::new(),
+        faults: Vec::new(),
         name: "steady".to_owned(),
         ordinal: 0,
         measured: true,

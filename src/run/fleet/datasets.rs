@@ -1,6 +1,7 @@
 //! The fleet's side of datasets: which server is restored from which, what holds one in place, and how one is let go.
 
-use super::{Fleet, NotUp, Station, remove, stop};
+use super::{Fleet, NotUp, Station, remove};
+use crate::driver::spec::HeldIn;
 use crate::plan::{Restore, Shape};
 use crate::run::snapshot::{Snapshot, copy_tree};
 use std::path::{Path, PathBuf};
@@ -55,14 +56,31 @@ impl Fleet {
         }
     }
 
+    /// Lets go of datasets that were held in place by servers which a fault has ended, where they were held in memory alone:
+    /// the next run that needs one loads it again.
+    pub fn drop_lost_datasets(&mut self, held_in: HeldIn) {
+        let is_lost = |station: &Station| {
+            let ended = station.nodes.iter().any(|node| node.was_ended());
+            station.in_place && ended && held_in == HeldIn::Memory
+        };
+        let stations = self.stations.values();
+        let lost = stations.filter(|station| is_lost(station));
+        let lost: Vec<String> = lost.map(|station| station.dataset.clone()).collect();
+        for name in self.in_stop_order() {
+            if lost.contains(&self.stations[&name].dataset) {
+                self.discard(&name);
+            }
+        }
+        self.datasets.retain(|identity, _| !lost.contains(identity));
+    }
+
     /// Stops the servers of this shape, whatever their policy; their directories stay.
     pub fn stop_all(&mut self, shape: &Shape) {
         for name in self.in_stop_order() {
             if shape.servers.iter().any(|plan| plan.name == name)
-                && let Some(station) = self.stations.get_mut(&name)
-                && let Some(running) = station.running.take()
+                && let Some(station) = self.stations.get(&name)
             {
-                stop(running);
+                station.stop();
             }
         }
     }
@@ -81,13 +99,17 @@ fn in_place(shape: &Shape) -> bool {
     dataset.is_some_and(|dataset| dataset.restore == Restore::InPlace)
 }
 
-/// Fills a place with a server's directory as the dataset left it.
+/// Fills a place with a server's directories as the dataset left them.
 pub(super) fn restore(
-    from: &Path,
+    snapshot: &Snapshot,
     station: &Station,
     interrupted: &AtomicBool,
 ) -> Result<(), NotUp> {
-    copy_tree(from, &station.place.directory, interrupted).map_err(uncopied)
+    for (instance, directory) in (1..).zip(&station.place.directories) {
+        let from = snapshot.server(&station.plan.name, instance);
+        copy_tree(&from, directory, interrupted).map_err(uncopied)?;
+    }
+    Ok(())
 }
 
 fn uncopied(error: std::io::Error) -> NotUp {

@@ -30,7 +30,8 @@ impl Once<'_, '_, '_> {
         single(self, &phase.prepare, "prepare", context)?;
         let across = |moment: &Moment| *moment == Moment::Across(phase.name.clone());
         let before = self.read(&**driver, resolved, Some(phase), context, across)?;
-        self.phase(spec, &**driver, resolved, phase, context)?;
+        let faults = self.injector(spec, driver, resolved, phase, context)?;
+        self.phase(spec, &**driver, resolved, phase, context, faults)?;
         let after = self.read(&**driver, resolved, Some(phase), context, across)?;
         for ((probe, before), (_, after)) in before.iter().zip(&after) {
             let value = probe::difference(before, after)

@@ -158,8 +158,10 @@ impl Once<'_, '_, '_> {
             std::fs::create_dir_all(snapshot.directory.join("servers"))?;
             for name in &dataset.servers {
                 if let Some(place) = context.place(name) {
-                    // On the same file system, so nothing is copied.
-                    std::fs::rename(&place.directory, snapshot.server(name))?;
+                    for (instance, directory) in (1..).zip(&place.directories) {
+                        // On the same file system, so nothing is copied.
+                        std::fs::rename(directory, snapshot.server(name, instance))?;
+                    }
                 }
             }
         }

@@ -16,7 +16,7 @@ mod workload;
 pub use datasets::DATASET;
 pub use phases::{GROUP, PHASE};
 pub use probes::{CONDITION, PROBE};
-pub use servers::SERVER;
+pub use servers::{MOST_INSTANCES, SERVER};
 pub use sweep::{AXIS, CLIENT, OUTPUTS, RUNS, SWEEP};
 pub use tables::TABLE;
 pub use targets::TARGET;

@@ -1,5 +1,6 @@
 //! Rows of `[[phases]]` and their groups.
 
+use super::servers::MOST_INSTANCES;
 use super::{COUNT, DURATION, DURATION_OR_ZERO, KEYS, TEXTS, VALUES};
 use crate::rows::{Kind, NameKind, Row};
 use crate::workload::querylog::Format;
@@ -66,10 +67,39 @@ pub const PHASE: &[Row] = &[
         "Servers that are stopped and started again, on their data, before the phase.",
     ),
     Row::new(
+        "faults",
+        Kind::List(&Kind::Table(FAULT)),
+        "What is done to instances of servers at its second of the measured time: `{ at = \"20s\", server = \"cassandra\", instance = 1, action = \"kill\" }`. Needs a `duration`; marked in windows.csv.",
+    ),
+    Row::new(
         "when",
         Kind::Bool,
         "False: the phase is left out of the run; its cells are empty.",
     ),
+];
+
+const FAULT: &[Row] = &[
+    Row::new(
+        "at",
+        DURATION_OR_ZERO,
+        "When, after the start of the measured time.",
+    )
+    .required(),
+    Row::new("server", Kind::Text, "Which server of the run.").required(),
+    Row::new(
+        "instance",
+        Kind::Integer {
+            min: 1,
+            max: MOST_INSTANCES,
+        },
+        "Which instance of it, where it has several.",
+    ),
+    Row::new(
+        "action",
+        Kind::Choice(&["kill", "stop", "continue", "restart"]),
+        "`kill`: KILL to it and its descendants; `stop`: frozen until `continue` or the end of the run; `restart`: stopped as it asks to be, where it runs, and started again on its data.",
+    )
+    .required(),
 ];
 
 /// What a group does not say, its phase does.

@@ -3,6 +3,9 @@
 use super::{DURATION, TEXTS};
 use crate::rows::{Kind, NameKind, Row};
 
+/// Instance i has the address 127.0.0.i; the last address of the network is for broadcasts.
+pub const MOST_INSTANCES: i64 = 254;
+
 pub const SERVER: &[Row] = &[
     Row::new("command", TEXTS, "Program and arguments; no shell.").required(),
     Row::new(
@@ -16,7 +19,7 @@ pub const SERVER: &[Row] = &[
     Row::new(
         "setup",
         Kind::List(&TEXTS),
-        "Commands run once per fresh directory, before the first start.",
+        "Commands run once per fresh directory of each instance, before the first start.",
     ),
     Row::new(
         "setup_timeout",
@@ -26,7 +29,7 @@ pub const SERVER: &[Row] = &[
     Row::new(
         "after_ready",
         Kind::OneOf(&[Kind::Table(COMMAND), Kind::Table(STATEMENTS)]),
-        "Run once the server is ready, after a start that followed a `setup`: `{ command = [...] }` or `{ driver, endpoint, statements }`.",
+        "Run once the server is ready, all of its instances, after a start that followed a `setup`: `{ command = [...] }` or `{ driver, endpoint, statements }`.",
     ),
     Row::new(
         "env",
@@ -63,6 +66,14 @@ pub const SERVER: &[Row] = &[
         "Names of free ports to reserve, or a table of names and fixed ports: `{ main = 11211 }`.",
     ),
     Row::new(
+        "instances",
+        Kind::Integer {
+            min: 1,
+            max: MOST_INSTANCES,
+        },
+        "How many of it run, counted from 1: each with a directory and an address of its own (`dir('NAME', i)`, `address('NAME', i)`), the same ports on all. Its own strings may read `instance`.",
+    ),
+    Row::new(
         "after",
         TEXTS,
         "Servers that must be ready first; those that are not in the run are ignored.",
@@ -87,6 +98,11 @@ pub const SERVER: &[Row] = &[
         "keep_data",
         Kind::Bool,
         "Whether a restart keeps the directory.",
+    ),
+    Row::new(
+        "memory",
+        Kind::Size { zero: false },
+        "What each instance needs of memory beside the data. A plan that needs more than the machine has free is refused.",
     ),
     Row::new("requires", TEXTS, "Other programs and files that it needs."),
     Row::new(

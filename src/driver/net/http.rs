@@ -1,10 +1,17 @@
-//! How the end of a body is known, and chunks taken out of their wrapping. Works on received bytes; sockets are `http1`'s.
+//! Answers of HTTP/1.0 and 1.1, read to their last byte: for the drivers of stores that are behind it.
+//!
+//! Knows heads, framings and chunks. What is asked, what a status means and when a connection is given up is the drivers'.
 
-use crate::driver::net::read_decimal;
+use super::{Connection, lost, malformed, read_decimal};
+use crate::op::{ErrorClass, Failure};
 use httparse::Header;
+use std::io;
+
+/// Longest head of an answer, in bytes.
+const LONGEST_HEAD: usize = 64 * 1024;
 
 /// What an answer's head says.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     pub status: u16,
     /// Bytes of it, the empty line included.
@@ -12,9 +19,6 @@ pub struct Head {
     pub framing: Framing,
     /// The server goes on with this connection.
     pub stays_open: bool,
-    /// Where it redirects to.
-    pub location: Option<String>,
-    pub server: Option<String>,
 }
 
 /// How the end of the body is known.
@@ -27,8 +31,13 @@ pub enum Framing {
     Close,
 }
 
-/// Reads a head. Ok(None): more bytes are needed. Errors are what is malformed.
-pub fn head(received: &[u8], to_head: bool, wants_more: bool) -> Result<Option<Head>, String> {
+/// Reads a head, of the answer to a HEAD where `to_head`; `other` hears the headers that the framing does not need.
+/// Ok(None): more bytes are needed. Errors are what is malformed.
+pub fn head(
+    received: &[u8],
+    to_head: bool,
+    mut other: impl FnMut(&str, &[u8]),
+) -> Result<Option<Head>, String> {
     let mut headers = [httparse::EMPTY_HEADER; 96];
     let mut response = httparse::Response::new(&mut headers);
     let length = match response.parse(received) {
@@ -45,8 +54,6 @@ pub fn head(received: &[u8], to_head: bool, wants_more: bool) -> Result<Option<H
         length,
         framing,
         stays_open,
-        location: None,
-        server: None,
     };
     for Header { name, value } in response.headers.iter() {
         // By length first: most headers are none of these.
@@ -77,13 +84,7 @@ pub fn head(received: &[u8], to_head: bool, wants_more: bool) -> Result<Option<H
                     stays_open = true;
                 }
             }
-            8 if wants_more && name.eq_ignore_ascii_case("location") => {
-                head.location = Some(String::from_utf8_lossy(value).into_owned());
-            }
-            6 if wants_more && name.eq_ignore_ascii_case("server") => {
-                head.server = Some(String::from_utf8_lossy(value).into_owned());
-            }
-            _ => {}
+            _ => other(name, value),
         }
     }
     if to_head || status < 200 || status == 204 || status == 304 {
@@ -127,12 +128,139 @@ pub fn trailers(received: &[u8]) -> Option<usize> {
     end.map(|end| end + 4)
 }
 
+/// Receives a head and takes it off; provisional answers (1xx) are passed over. `bytes` grows by what was taken off.
+pub async fn read_head(
+    connection: &mut Connection,
+    to_head: bool,
+    mut other: impl FnMut(&str, &[u8]),
+    bytes: &mut u64,
+) -> Result<Head, Failure> {
+    loop {
+        let received = connection.received();
+        if !received.is_empty() {
+            match head(received, to_head, &mut other) {
+                Err(what) => return Err(malformed(&what, received)),
+                Ok(Some(head)) => {
+                    *bytes += head.length as u64;
+                    connection.consume(head.length);
+                    if head.status >= 200 {
+                        return Ok(head);
+                    }
+                    continue;
+                }
+                Ok(None) if received.len() > LONGEST_HEAD => {
+                    return Err(malformed("a head without an end", received));
+                }
+                Ok(None) => {}
+            }
+        }
+        let received = connection.receive().await;
+        received.map_err(|error| lost(&error))?;
+    }
+}
+
+/// Receives a body of at most `limit` bytes. Returns how many received bytes are it, to be consumed by the caller; one that
+/// comes in chunks is put into `pieces` and taken off.
+pub async fn read_body(
+    connection: &mut Connection,
+    head: &Head,
+    limit: usize,
+    pieces: &mut Vec<u8>,
+    bytes: &mut u64,
+) -> Result<usize, Failure> {
+    let length = match head.framing {
+        Framing::None => 0,
+        Framing::Length(length) => {
+            let length = usize::try_from(length).unwrap_or(usize::MAX);
+            if length > limit {
+                return Err(too_long());
+            }
+            let received = connection.receive_total(length).await;
+            received.map_err(|error| lost(&error))?;
+            length
+        }
+        Framing::Close => loop {
+            if connection.received().len() > limit {
+                return Err(too_long());
+            }
+            match connection.receive().await {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                    break connection.received().len();
+                }
+                Err(error) => return Err(lost(&error)),
+            }
+        },
+        Framing::Chunked => {
+            pieces.clear();
+            read_chunks(connection, pieces, limit, bytes).await?;
+            0
+        }
+    };
+    *bytes += length as u64;
+    Ok(length)
+}
+
+fn too_long() -> Failure {
+    Failure::new(ErrorClass::Protocol, "the body is longer than `max_body`")
+}
+
+async fn read_chunks(
+    connection: &mut Connection,
+    body: &mut Vec<u8>,
+    limit: usize,
+    bytes: &mut u64,
+) -> Result<(), Failure> {
+    let wait = async |connection: &mut Connection| {
+        let received = connection.receive().await;
+        received.map_err(|error| lost(&error))
+    };
+    loop {
+        match chunk(connection.received()) {
+            Err(what) => return Err(malformed(&what, connection.received())),
+            Ok(Chunk::Partial) => wait(connection).await?,
+            Ok(Chunk::Data { line, size }) => {
+                let size = usize::try_from(size).unwrap_or(usize::MAX);
+                if body.len().saturating_add(size) > limit {
+                    return Err(too_long());
+                }
+                let total = line + size + 2;
+                let received = connection.receive_total(total).await;
+                received.map_err(|error| lost(&error))?;
+                let (data, end) = connection.received()[line..total].split_at(size);
+                if end != b"\r\n" {
+                    return Err(malformed("a chunk without its end", end));
+                }
+                body.extend_from_slice(data);
+                *bytes += total as u64;
+                connection.consume(total);
+            }
+            Ok(Chunk::Last { line }) => {
+                connection.consume(line);
+                let end = loop {
+                    if let Some(end) = trailers(connection.received()) {
+                        break end;
+                    }
+                    if connection.received().len() > LONGEST_HEAD {
+                        let received = connection.received();
+                        return Err(malformed("trailers without an end", received));
+                    }
+                    wait(connection).await?;
+                };
+                *bytes += (line + end) as u64;
+                connection.consume(end);
+                return Ok(());
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn read(text: &str) -> Head {
-        head(text.as_bytes(), false, true)
+        head(text.as_bytes(), false, |_, _| ())
             .expect("well formed")
             .expect("whole")
     }
@@ -156,14 +284,17 @@ mod tests {
 
     #[test]
     fn half_a_head_needs_more_and_nonsense_is_refused() {
-        assert_eq!(head(b"HTTP/1.1 200 OK\r\nContent-", false, false), Ok(None));
+        assert_eq!(
+            head(b"HTTP/1.1 200 OK\r\nContent-", false, |_, _| ()),
+            Ok(None)
+        );
         for wrong in [
             "SSH-2.0-OpenSSH\r\n\r\n",
             "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
             "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n",
         ] {
-            assert!(head(wrong.as_bytes(), false, false).is_err(), "{wrong}");
+            assert!(head(wrong.as_bytes(), false, |_, _| ()).is_err(), "{wrong}");
         }
     }
 
