@@ -277,7 +277,8 @@ fn a_slot_that_has_moved_costs_one_redirection() {
         let (outcome, reply) = client.execute(session, &verify(key.as_bytes(), b"v"));
         assert_eq!((outcome, reply.warnings), (Outcome::Found, 0));
     }
-    // In the middle of a batch, and to a node that had no connection before.
+    // In the middle of a batch. A node gives no slot away that holds keys.
+    cluster.tell(2, &format!("DEL {key}"));
     cluster.give(cluster.slot(&key), 1);
     let others = [
         cluster.key_at(0, 2),

@@ -6,6 +6,7 @@ mod connections;
 mod guarded;
 #[path = "../campaign/kit.rs"]
 mod kit;
+mod redis_cluster;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -39,6 +39,8 @@ pub struct ClusterSession {
     in_use: bool,
     /// Which of the primaries is scanned.
     scanned: usize,
+    /// Connections that were lost and made anew.
+    replaced: u64,
     key: Vec<u8>,
 }
 
@@ -61,6 +63,7 @@ impl ClusterSession {
             links: Vec::new(),
             in_use: false,
             scanned: 0,
+            replaced: 0,
             key: Vec::new(),
         };
         if session.map.slots.borrow().is_empty() || session.map.stale.get() {
@@ -85,6 +88,10 @@ impl ClusterSession {
     pub fn connections(&self) -> u32 {
         let open = self.links.iter().filter(|link| link.session.is_some());
         open.count() as u32
+    }
+
+    pub fn take_replaced(&mut self) -> u64 {
+        std::mem::take(&mut self.replaced)
     }
 
     pub fn take_answered(&mut self) -> Vec<(SocketAddr, u64)> {
@@ -373,6 +380,7 @@ impl ClusterSession {
             Ok(session) => {
                 link.session = Some(session);
                 link.retry_at = None;
+                self.replaced += u64::from(std::mem::replace(&mut link.was_open, true));
                 Ok(())
             }
             Err(failure) => {

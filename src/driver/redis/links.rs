@@ -45,6 +45,8 @@ impl Map {
 #[derive(Default)]
 pub struct Link {
     pub session: Option<Session>,
+    /// It had a connection before.
+    pub was_open: bool,
     /// An answer is due. If it still is when the session is next used, the operation was given up.
     pub busy: bool,
     /// Operations answered since the engine last asked.

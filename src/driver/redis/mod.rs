@@ -160,6 +160,13 @@ impl super::Session for Route {
         }
     }
 
+    fn take_replaced(&mut self) -> u64 {
+        match self {
+            Route::One(_) => 0,
+            Route::Cluster(cluster) => cluster.take_replaced(),
+        }
+    }
+
     /// Of a cluster only the connection with the answer due is replaced, when the session is next used.
     fn survives_timeout(&self) -> bool {
         matches!(self, Route::Cluster(_))
