@@ -78,6 +78,8 @@ fn answer(
             keys.lock().unwrap().insert(key.to_vec(), of(2).to_vec());
             vec![Step::send("+OK\r\n")]
         }
+        (b"INFO", _) => vec![Step::Send(bulk(b"redis_version:7.0.0\r\n"))],
+        (b"CONFIG", _) => vec![Step::send("*0\r\n")],
         (b"CLIENT" | b"PING", _) => vec![Step::send("+OK\r\n")],
         (b"CLUSTER", b"INFO") => {
             let information = "cluster_state:ok\r\ncluster_slots_ok:16384\r\n";

@@ -209,3 +209,41 @@ fn collect(value: &Value, lines: &mut Vec<Vec<u8>>) {
         other => lines.push(format!("{other:?}").into_bytes()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn compiled(table: serde_json::Value) -> Result<Custom, OptionFault> {
+        compile(table.as_object().expect("a table"))
+    }
+
+    #[test]
+    fn the_lag_needs_no_command_and_takes_none() {
+        assert!(compiled(json!({ "replication_lag": true })).is_ok_and(|custom| custom.lag));
+        for more in [
+            json!({ "replication_lag": true, "command": ["PING"] }),
+            json!({ "replication_lag": true, "expect": "^0$" }),
+        ] {
+            assert_eq!(compiled(more).unwrap_err().key, "replication_lag");
+        }
+        let neither = compiled(json!({ "replication_lag": false })).unwrap_err();
+        assert_eq!(neither.key, "command");
+    }
+
+    #[test]
+    fn the_key_of_a_command_stands_where_the_command_has_it() {
+        let key_at = |command: &str| {
+            let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
+            key_position(&words)
+        };
+        assert_eq!(key_at("get k"), Some(1));
+        assert_eq!(key_at("PING"), None);
+        assert_eq!(key_at("EVAL script 1 k"), Some(3));
+        assert_eq!(key_at("EVAL script 0"), None);
+        assert_eq!(key_at("OBJECT ENCODING k"), Some(2));
+        assert_eq!(key_at("XREAD COUNT 2 streams s 0"), Some(4));
+        assert_eq!(key_at("BLMPOP 1 2 a b LEFT"), Some(3));
+    }
+}

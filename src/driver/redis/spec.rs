@@ -321,4 +321,29 @@ mod tests {
         let fault = check_options(&Options::new(OPTIONS, values)).unwrap_err();
         assert_eq!(fault.key, "username");
     }
+
+    #[test]
+    fn options_that_cannot_be_together_are_refused() {
+        let refused = |values: serde_json::Value| {
+            let values = values.as_object().cloned().unwrap();
+            let fault = check_options(&Options::new(OPTIONS, values)).unwrap_err();
+            (fault.key, fault.message)
+        };
+        let (key, message) = refused(serde_json::json!({ "wait_timeout": "2s" }));
+        assert_eq!(
+            (key.as_str(), message.as_str()),
+            ("wait_timeout", "no write waits for a replica")
+        );
+        for odd in ["500us", "1500us"] {
+            let (key, message) = refused(serde_json::json!({ "wait": 1, "wait_timeout": odd }));
+            assert_eq!(key, "wait_timeout");
+            assert!(message.contains("whole milliseconds"), "{message}");
+        }
+        let (key, message) = refused(serde_json::json!({ "cluster": true, "database": 3 }));
+        assert_eq!(key, "database");
+        assert!(message.contains("number 0"), "{message}");
+        let right = serde_json::json!({ "cluster": true, "wait": 1, "wait_timeout": "20ms" });
+        let right = Options::new(OPTIONS, right.as_object().cloned().unwrap());
+        assert_eq!(check_options(&right), Ok(()));
+    }
 }
