@@ -7,6 +7,7 @@ mod guarded;
 #[path = "../campaign/kit.rs"]
 mod kit;
 mod redis_cluster;
+mod redis_replicas;
 #[path = "../support/mod.rs"]
 mod support;
 

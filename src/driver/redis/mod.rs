@@ -120,6 +120,10 @@ impl Worker for RedisWorker {
 }
 
 /// Where the operations of a session go.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a target's sessions are all of one kind, and that of one node is met without a pointer"
+)]
 pub enum Route {
     One(Session),
     Cluster(Box<ClusterSession>),
