@@ -1,7 +1,7 @@
 //! Ctrl-C, SIGTERM, `kill -9` at any moment, and going on afterwards.
 
 use crate::guarded::within;
-use crate::kit::{Place, SOON};
+use crate::kit::{Place, Row, SOON};
 use crate::support::installed;
 use crate::texts;
 use nix::sys::signal::Signal;
@@ -12,6 +12,15 @@ use std::time::{Duration, Instant};
 fn third_run_lasts() -> String {
     let long = texts::LONG.replace("name = \"set\"", "name = \"long\"\nwhen = \"{{ n == 3 }}\"");
     texts::swept("[1, 2, 3, 4]", "", &[texts::SET, &long].concat())
+}
+
+/// The table but for its notes: whether the client was busy in so short a phase is another matter each time.
+fn counts(place: &Place) -> Vec<Row> {
+    let mut rows = place.rows("tables/counts.csv");
+    for row in &mut rows {
+        row.remove("notes").expect("a column of notes");
+    }
+    rows
 }
 
 #[track_caller]
@@ -110,10 +119,7 @@ fn a_resumed_campaign_ends_with_the_table_of_an_undisturbed_one() {
     let mut expected = undisturbed.statuses();
     assert_eq!(expected.len(), 8);
     assert_eq!(place.statuses(), expected);
-    assert_eq!(
-        place.text("tables/counts.csv"),
-        undisturbed.text("tables/counts.csv")
-    );
+    assert_eq!(counts(&place), counts(&undisturbed));
     // Once more, and there is nothing to do.
     place
         .run(&["scenario", "s.toml", "--resume", "out"])
@@ -162,7 +168,7 @@ fn killed_at_fifty_moments_a_campaign_loses_only_the_run_it_was_in() {
         .elapsed()
         .mul_f64(1.5 / 8.0)
         .max(Duration::from_millis(100));
-    let table = undisturbed.text("tables/counts.csv");
+    let table = counts(&undisturbed);
     let mut random = Random(0x9e37_79b9_7f4a_7c15 ^ u64::from(std::process::id()));
     println!("the kills come from {random:?}, within {reach:?}");
     let mut kills = 0;
@@ -200,7 +206,7 @@ fn killed_at_fifty_moments_a_campaign_loses_only_the_run_it_was_in() {
             break;
         }
         assert_eq!(place.statuses(), undisturbed.statuses());
-        assert_eq!(place.text("tables/counts.csv"), table);
+        assert_eq!(counts(&place), table);
         let operations = place.rows("operations.csv");
         assert_eq!(operations.len(), 8, "one row per run");
         let alive = || place.servers().is_empty();
