@@ -307,7 +307,7 @@ fn a_slot_on_its_way_is_asked_where_the_key_is() {
         return;
     };
     let both = json!({ "command": ["MGET", "$key", "{$key}-other"] });
-    let client = cluster.client(json!({ "wait": 1, "wait_timeout": "1ms" }), &[both.clone()]);
+    let client = cluster.client(json!({ "wait": 1, "wait_timeout": "1ms" }), &[]);
     let plain = cluster.client(json!({}), &[both]);
     let mut session = plain.session();
     let key = cluster.key_at(0, 1);
