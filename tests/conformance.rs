@@ -39,6 +39,10 @@ mod postgres;
 mod redb;
 #[path = "conformance/redis.rs"]
 mod redis;
+#[path = "conformance/redis_cluster.rs"]
+mod redis_cluster;
+#[path = "conformance/redis_replicas.rs"]
+mod redis_replicas;
 #[path = "conformance/sqlite.rs"]
 mod sqlite;
 mod support;
@@ -164,6 +168,10 @@ macro_rules! kept {
 conformance!(server redis_resp2, crate::redis::Resp2);
 conformance!(server redis_resp3, crate::redis::Resp3);
 conformance!(server redis_unix, crate::redis::Unix);
+// What a node may do wrong is what a lone server may, and in the driver's own file what only a cluster can.
+conformance!(redis_cluster_nodes, crate::redis_cluster::Cluster, {
+    kept!(crate::redis_cluster::Cluster);
+});
 conformance!(server memcached_text, crate::memcached::Text);
 conformance!(server memcached_multi_get, crate::memcached::Multi);
 conformance!(server memcached_meta, crate::memcached::Meta);

@@ -2,7 +2,7 @@
 //! mysqlslap, pgbench, latte.
 //!
 //! `cargo bench --bench peers` (a filter as argument: `redis`, `memcached`, `mongodb`, `http`, `mysql`, `replay`,
-//! `postgres`, `querylog`, `cassandra`). The server has one core, each client another,
+//! `postgres`, `querylog`, `cassandra`, `rediscluster`). The server has one core, each client another,
 //! the order alternates, medians of the rounds; only ratios mean anything on a shared machine. "server busy" is the share of
 //! its core that the server used while dbbench drove it: where it is near 1, the server limits both, and the client's CPU
 //! per operation decides.
@@ -15,6 +15,7 @@ mod cassandra;
 #[allow(dead_code, reason = "shared with the engine's bench")]
 mod common;
 mod logs;
+mod rediscluster;
 mod scenario;
 mod sql;
 #[path = "../../tests/support/mod.rs"]
@@ -491,6 +492,9 @@ fn main() {
     let wanted = |name: &str| filter.as_deref().is_none_or(|filter| name.contains(filter));
     if wanted("redis") {
         redis();
+    }
+    if wanted("rediscluster") {
+        rediscluster::rediscluster();
     }
     if wanted("memcached") {
         memcached();

@@ -132,6 +132,11 @@ pub trait Session {
         false
     }
 
+    /// Connections that it lost and replaced by itself since the last call.
+    fn take_replaced(&mut self) -> u64 {
+        0
+    }
+
     /// Connections that this session holds of its own.
     fn connections(&self) -> u32 {
         1

@@ -18,6 +18,10 @@ use std::time::{Duration, Instant};
 /// Pauses between attempts to reconnect grow up to this, so that a dead server is not asked a million times a second.
 const LONGEST_PAUSE: Duration = Duration::from_millis(10);
 
+/// From a connection on which nothing is answered to the next one it takes at most this, so that with timeouts shorter than
+/// the server's answers not every operation costs a connection. Longer timeouts are no longer for it.
+const LONGEST_INTERVAL: Duration = Duration::from_millis(100);
+
 /// Whose operations got no answer, where sessions choose the server.
 const UNANSWERED: &str = "unanswered";
 
@@ -30,7 +34,11 @@ pub struct Seat<S> {
     replies: Vec<Reply>,
     outcomes: Vec<Outcome>,
     limit: Limit,
-    pause: Duration,
+    /// Sessions and attempts in a row that came to nothing.
+    misses: u32,
+    opened: Instant,
+    /// Not reconnected before.
+    retry_at: Instant,
     done: u64,
     /// By the server that answered, where sessions choose it.
     answered: BTreeMap<SocketAddr, u64>,
@@ -46,6 +54,7 @@ impl<S: Session> Seat<S> {
         connect_timeout: Duration,
     ) -> Result<Seat<S>, Failure> {
         let session = connect(worker, &plan, connect_timeout).await?;
+        let opened = Instant::now();
         let pipeline = plan.pipeline.max(1) as usize;
         Ok(Seat {
             generator: Generator::of(&plan.workload, plan.stream),
@@ -54,7 +63,9 @@ impl<S: Session> Seat<S> {
             replies: vec![Reply::default(); pipeline],
             outcomes: Vec::with_capacity(pipeline),
             limit: Limit::new(),
-            pause: Duration::ZERO,
+            misses: 0,
+            opened,
+            retry_at: opened,
             done: 0,
             answered: BTreeMap::new(),
             reconnections: 0,
@@ -176,19 +187,28 @@ impl<S: Session> Seat<S> {
         self.done += batch as u64;
         if broken {
             self.leave_session();
+        } else if self.session.is_some() {
+            self.misses = 0;
         }
     }
 
+    /// The first session that is lost after an answer is replaced at once.
     fn leave_session(&mut self) {
         self.note_answered();
-        self.session = None;
+        if self.session.take().is_some() {
+            self.retry_at = self.opened + pause_after(self.misses).min(LONGEST_INTERVAL);
+            self.misses += 1;
+        }
     }
 
     fn note_answered(&mut self) {
-        let session = self.session.as_mut();
-        for (server, count) in session.map_or_else(Vec::new, Session::take_answered) {
+        let Some(session) = self.session.as_mut() else {
+            return;
+        };
+        for (server, count) in session.take_answered() {
             *self.answered.entry(server).or_default() += count;
         }
+        self.reconnections += session.take_replaced();
     }
 
     /// Whether the session must be replaced.
@@ -201,18 +221,26 @@ impl<S: Session> Seat<S> {
     /// with it; the outcomes of a batch under way are filled with that failure.
     pub async fn reconnect<W: Worker<Session = S>>(&mut self, worker: &W, limit: Duration) -> bool {
         let began = Instant::now();
-        tokio::time::sleep(self.pause).await;
-        let result = connect(worker, &self.plan, limit).await;
+        let pause = self.retry_at.saturating_duration_since(began);
+        tokio::time::sleep(pause.min(limit)).await;
+        let result = match limit.checked_sub(pause) {
+            Some(left) => connect(worker, &self.plan, left).await,
+            None => Err(paused(&self.plan)),
+        };
         self.reconnecting += began.elapsed();
         match result {
             Ok(session) => {
                 self.session = Some(session);
+                self.opened = Instant::now();
                 self.reconnections += 1;
-                self.pause = Duration::ZERO;
                 true
             }
             Err(failure) => {
-                self.pause = (self.pause * 2).clamp(Duration::from_millis(1), LONGEST_PAUSE);
+                if pause <= limit {
+                    self.misses += 1;
+                    self.retry_at =
+                        Instant::now() + pause_after(self.misses - 1).min(LONGEST_PAUSE);
+                }
                 self.outcomes
                     .resize(self.operations.len(), Outcome::from(failure));
                 false
@@ -274,6 +302,14 @@ impl<S: Session> Seat<S> {
     }
 }
 
+/// Nothing, a millisecond, and twice as long each time.
+fn pause_after(misses: u32) -> Duration {
+    match misses {
+        0 => Duration::ZERO,
+        more => Duration::from_millis(1 << (more - 1).min(10)),
+    }
+}
+
 /// What the results call the endpoints of a session that has no peer of its own.
 fn endpoint_label(plan: &SeatPlan) -> String {
     let labels: Vec<&str> = plan
@@ -282,6 +318,14 @@ fn endpoint_label(plan: &SeatPlan) -> String {
         .map(|endpoint| endpoint.label.as_str())
         .collect();
     labels.join(",")
+}
+
+fn paused(plan: &SeatPlan) -> Failure {
+    let label = endpoint_label(plan);
+    let message = format!(
+        "no connection to {label}: nothing came of the last ones, and there is a pause before the next"
+    );
+    Failure::new(ErrorClass::Connect, message)
 }
 
 async fn connect<W: Worker>(

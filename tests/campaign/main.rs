@@ -7,6 +7,7 @@ mod datasets;
 mod guarded;
 mod interrupted;
 mod kit;
+mod late;
 mod lines;
 mod memory;
 mod misfortune;

@@ -6,6 +6,8 @@ mod connections;
 mod guarded;
 #[path = "../campaign/kit.rs"]
 mod kit;
+mod redis_cluster;
+mod redis_replicas;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -1,11 +1,16 @@
 //! The cold side: readiness, version, settings, durability, reset. Opens a connection of its own and keeps it.
+//!
+//! A replica is ready when a write to its primary has come to it, a node of a cluster when all slots are served.
 
 use super::Settings;
 use super::custom::first_text;
+use super::replication::Replication;
 use super::session::{Session, Shared};
+use super::slots::Ranges;
+use super::spec::{self, Login};
 use crate::driver::Control;
 use crate::driver::net::blocking::Blocking;
-use crate::driver::spec::{Durability, Endpoint};
+use crate::driver::spec::{Durability, Endpoint, Transport};
 use crate::op::{ErrorClass, Failure};
 use redis::{Cmd, Value};
 use std::sync::Arc;
@@ -21,6 +26,12 @@ const SETTINGS: [&str; 7] = [
     "io-threads",
     "databases",
 ];
+
+/// Written to a primary, to see that its replicas get it, and deleted at once. It ends by itself, too.
+const MARKER: &str = "dbbench:ready";
+
+/// The pseudo-statement of a probe, which no server knows.
+const LAG: &str = "replication_lag";
 
 pub struct RedisControl {
     endpoint: Endpoint,
@@ -64,6 +75,123 @@ impl RedisControl {
         answer
     }
 
+    /// Sends commands to another server, with what this endpoint says of the login; the answer to the last one.
+    fn ask(
+        &self,
+        host: &str,
+        port: u16,
+        commands: &[Cmd],
+        limit: Duration,
+    ) -> Result<Value, Failure> {
+        let login = self.login()?;
+        let endpoint = Endpoint {
+            text: String::new(),
+            label: format!("{host}:{port}"),
+            transport: Transport::Tcp {
+                host: host.to_owned(),
+                port,
+                addresses: Vec::new(),
+            },
+        };
+        let what = format!("a command to {}", endpoint.label);
+        self.blocking.run(limit, &what, async {
+            let settings = &self.settings;
+            let mut session = settings.session_as(&endpoint, &login, &self.shared).await?;
+            let mut answer = Value::Nil;
+            for command in commands {
+                answer = session.query(command).await?;
+            }
+            Ok(answer)
+        })
+    }
+
+    fn login(&self) -> Result<Login, Failure> {
+        let parsed = spec::parse(&self.endpoint.text);
+        let unread = |fault: crate::driver::spec::EndpointFault| {
+            Failure::new(ErrorClass::Connect, fault.message)
+        };
+        parsed.map(|(_, login)| login).map_err(unread)
+    }
+
+    /// What the server says of its replication; nothing where its user may not ask.
+    fn replication(&mut self, limit: Duration) -> Result<Replication, Failure> {
+        match self.query(redis::cmd("INFO").arg("replication"), limit) {
+            Ok(answer) => Ok(Replication::read(&first_text(&answer))),
+            Err(failure) if failure.class == ErrorClass::Server && failure.code != "LOADING" => {
+                Ok(Replication::default())
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// A link that is up says little: with a copy made without disk, a replica serves nothing for a second after. So a
+    /// write must come to it.
+    fn replicated(&mut self, known: &Replication, limit: Duration) -> Result<(), Failure> {
+        let Some((host, port)) = &known.primary else {
+            return Ok(());
+        };
+        let deadline = Instant::now() + limit;
+        let wait = limit.as_millis().clamp(1, 500) as u64;
+        let mut mark = redis::cmd("SET");
+        mark.arg(MARKER).arg("1").arg("PX").arg(60_000);
+        let acknowledged = redis::cmd("WAIT").arg(1).arg(wait).take();
+        let delete = redis::cmd("DEL").arg(MARKER).take();
+        let information = redis::cmd("INFO").arg("replication").take();
+        let commands = [mark, acknowledged, delete, information];
+        let primary = match self.ask(host, *port, &commands, limit) {
+            // One who may only read, or a replica of a replica: its link must do.
+            Err(failure) if matches!(failure.code.as_str(), "NOPERM" | "READONLY") => return Ok(()),
+            answer => answer?,
+        };
+        let written = Replication::read(&first_text(&primary)).offset;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let own = self.replication(left)?;
+            own.behind()?;
+            if own.offset >= written {
+                return Ok(());
+            }
+            if left < Duration::from_millis(20) {
+                let missing = written - own.offset;
+                let message = format!(
+                    "the replica of {host}:{port} has not got what was written there: {missing} bytes are missing"
+                );
+                return Err(Failure::new(ErrorClass::Timeout, message));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// All slots are served, as this node sees it.
+    fn cluster_ready(&mut self, limit: Duration) -> Result<(), Failure> {
+        let answer = self.query(redis::cmd("CLUSTER").arg("INFO"), limit)?;
+        let text = first_text(&answer);
+        let value = |name: &str| {
+            let mut lines = text
+                .lines()
+                .filter_map(|line| line.trim_end().split_once(':'));
+            let found = lines.find(|(known, _)| *known == name);
+            found.map_or("", |(_, value)| value).to_owned()
+        };
+        let (state, slots) = (value("cluster_state"), value("cluster_slots_ok"));
+        match state == "ok" && slots == "16384" {
+            true => Ok(()),
+            false => Err(Failure::new(
+                ErrorClass::Server,
+                format!("the cluster serves {slots} of 16384 slots (cluster_state:{state})"),
+            )),
+        }
+    }
+
+    fn ranges(&mut self, limit: Duration) -> Result<Ranges, Failure> {
+        let answer = self.query(redis::cmd("CLUSTER").arg("SLOTS"), limit)?;
+        let host = match &self.endpoint.transport {
+            Transport::Tcp { host, .. } => host.as_str(),
+            _ => "127.0.0.1",
+        };
+        Ranges::read(&answer, host)
+    }
+
     /// One setting; empty where the server does not know it.
     fn setting(&mut self, name: &str, limit: Duration) -> Result<String, Failure> {
         let answer = self.query(redis::cmd("CONFIG").arg("GET").arg(name), limit)?;
@@ -78,7 +206,18 @@ impl RedisControl {
 
 impl Control for RedisControl {
     fn ready(&mut self, limit: Duration) -> Result<(), Failure> {
-        self.query(&redis::cmd("PING"), limit).map(|_| ())
+        let deadline = Instant::now() + limit;
+        let left = || deadline.saturating_duration_since(Instant::now());
+        self.query(&redis::cmd("PING"), limit)?;
+        let known = self.replication(left())?;
+        known.behind()?;
+        if self.settings.cluster {
+            return self.cluster_ready(left());
+        }
+        match known.is_replica() {
+            true => self.replicated(&known, left()),
+            false => Ok(()),
+        }
     }
 
     fn version(&mut self, limit: Duration) -> Result<String, Failure> {
@@ -90,13 +229,17 @@ impl Control for RedisControl {
 
     fn settings(&mut self, limit: Duration) -> Result<Vec<(String, String)>, Failure> {
         let deadline = Instant::now() + limit;
-        SETTINGS
-            .iter()
-            .map(|name| {
-                let left = deadline.saturating_duration_since(Instant::now());
-                Ok(((*name).to_owned(), self.setting(name, left)?))
-            })
-            .collect()
+        let left = || deadline.saturating_duration_since(Instant::now());
+        let mut settings = Vec::new();
+        for name in SETTINGS {
+            settings.push((name.to_owned(), self.setting(name, left())?));
+        }
+        settings.extend(self.replication(left())?.settings());
+        if self.settings.cluster {
+            let ranges = self.ranges(left())?;
+            settings.push(("cluster".to_owned(), ranges.to_string()));
+        }
+        Ok(settings)
     }
 
     fn durability(&mut self, limit: Duration) -> Result<Option<Durability>, Failure> {
@@ -114,13 +257,27 @@ impl Control for RedisControl {
         })
     }
 
-    /// Empties the database of the endpoint and no other.
+    /// Empties the database of the endpoint and no other; of a cluster, all its primaries.
     fn reset(&mut self, limit: Duration) -> Result<(), Failure> {
+        if self.settings.cluster {
+            let deadline = Instant::now() + limit;
+            for (host, port) in self.ranges(limit)?.primaries() {
+                let left = deadline.saturating_duration_since(Instant::now());
+                self.ask(&host, port, &[redis::cmd("FLUSHDB")], left)?;
+            }
+            return Ok(());
+        }
         self.query(&redis::cmd("FLUSHDB"), limit).map(|_| ())
     }
 
-    /// The statement is a command with its arguments, set apart by blanks.
+    /// The statement is a command with its arguments, set apart by blanks; or `replication_lag`: bytes of writes that the
+    /// replica furthest behind has not acknowledged, of which only the primary knows.
     fn statement(&mut self, statement: &str, limit: Duration) -> Result<String, Failure> {
+        if statement.trim() == LAG {
+            let answer = self.query(redis::cmd("INFO").arg("replication"), limit)?;
+            let lag = Replication::read(&first_text(&answer)).lag()?;
+            return Ok(lag.to_string());
+        }
         let mut words = statement.split_whitespace();
         let name = words.next().ok_or_else(|| {
             Failure::new(ErrorClass::Client, "an empty statement asks for nothing")
@@ -135,10 +292,11 @@ impl Control for RedisControl {
 
     fn round_trip(&mut self, limit: Duration) -> Result<Duration, Failure> {
         let deadline = Instant::now() + limit;
-        self.ready(limit)?;
+        let ping = redis::cmd("PING");
+        self.query(&ping, limit)?;
         let left = deadline.saturating_duration_since(Instant::now());
         let start = Instant::now();
-        self.ready(left)?;
+        self.query(&ping, left)?;
         Ok(start.elapsed())
     }
 }

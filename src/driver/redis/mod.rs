@@ -1,24 +1,36 @@
 //! The `redis` driver: one connection per session, by TCP, TLS or unix socket, RESP2 or RESP3.
 //!
-//! `session` is the operation loop's side, `control` the cold one, `custom` the user's own commands, `wire` the bytes
-//! of both, `spec` the rows. What no built-in operation needs is the redis crate's.
+//! `session` is the operation loop's side of one node, `cluster` that of several whose slots it follows (`slots`, `links`),
+//! `control` the cold one, `replication` what servers say of their replicas, `wait` the writes that wait for them,
+//! `custom` the user's own commands, `wire` the bytes of all, `spec` the rows. What no built-in operation needs is the
+//! redis crate's.
 
+mod cluster;
 mod control;
 mod custom;
+mod links;
+mod replication;
 mod session;
+mod slots;
 mod spec;
+mod wait;
 mod wire;
 
 use super::net::{self, tls};
 use super::spec::{DriverSpec, Endpoint, Transport};
 use super::{Control, Driver, Target, Worker};
-use crate::op::{ErrorClass, Failure};
+use crate::op::{ErrorClass, Failure, Operation, Outcome, Reply};
+use cluster::ClusterSession;
 use custom::Custom;
+use links::Map;
 use redis::Cmd;
 use session::{Session, Shared};
 use spec::Login;
+use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
+use wait::Wait;
 
 pub struct Redis {
     settings: Arc<Settings>,
@@ -27,6 +39,9 @@ pub struct Redis {
 
 /// How a connection is made.
 pub struct Settings {
+    /// All endpoints of the target: nodes to ask for the others, or a primary and its replicas.
+    endpoints: Vec<Endpoint>,
+    cluster: bool,
     protocol: i64,
     client_name: String,
     /// Where the endpoint says nothing.
@@ -54,14 +69,19 @@ impl Driver for Redis {
             shared: Arc::new(Shared {
                 operations,
                 scan_count: scan_count.unsigned_abs(),
+                wait: Wait::of(&target.options),
             }),
         })
     }
 
     fn worker(&self) -> Result<RedisWorker, Failure> {
+        let settings = Arc::clone(&self.settings);
+        let shared = Arc::clone(&self.shared);
+        let map = Rc::new(Map::new(settings.endpoints.clone()));
         Ok(RedisWorker {
-            settings: Arc::clone(&self.settings),
-            shared: Arc::clone(&self.shared),
+            settings,
+            shared,
+            map,
         })
     }
 
@@ -75,20 +95,92 @@ impl Driver for Redis {
     }
 }
 
-/// Sessions of one thread share nothing but what all share.
+/// Sessions of one thread share what all share, and of a cluster what is known of its slots.
 pub struct RedisWorker {
     settings: Arc<Settings>,
     shared: Arc<Shared>,
+    map: Rc<Map>,
 }
 
 impl Worker for RedisWorker {
-    type Session = Session;
+    type Session = Route;
 
-    async fn session(&self, endpoints: &[Endpoint]) -> Result<Session, Failure> {
+    async fn session(&self, endpoints: &[Endpoint]) -> Result<Route, Failure> {
         let endpoint = endpoints.first().ok_or_else(|| {
             Failure::new(ErrorClass::Connect, "there is no endpoint to connect to")
         })?;
-        self.settings.session(endpoint, &self.shared).await
+        if !self.settings.cluster {
+            let session = self.settings.session(endpoint, &self.shared).await?;
+            return Ok(Route::One(session));
+        }
+        let (settings, shared) = (Arc::clone(&self.settings), Arc::clone(&self.shared));
+        let opening = ClusterSession::open(endpoint, settings, shared, Rc::clone(&self.map));
+        Ok(Route::Cluster(Box::new(Box::pin(opening).await?)))
+    }
+}
+
+/// Where the operations of a session go.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a target's sessions are all of one kind, and that of one node is met without a pointer"
+)]
+pub enum Route {
+    One(Session),
+    Cluster(Box<ClusterSession>),
+}
+
+impl super::Session for Route {
+    #[inline]
+    async fn execute(&mut self, operation: &Operation, reply: &mut Reply) -> Outcome {
+        match self {
+            Route::One(session) => session.execute(operation, reply).await,
+            Route::Cluster(cluster) => cluster.execute(operation, reply).await,
+        }
+    }
+
+    async fn execute_batch(
+        &mut self,
+        operations: &[Operation],
+        replies: &mut [Reply],
+        outcomes: &mut Vec<Outcome>,
+    ) {
+        match self {
+            Route::One(session) => session.execute_batch(operations, replies, outcomes).await,
+            Route::Cluster(cluster) => cluster.execute_batch(operations, replies, outcomes).await,
+        }
+    }
+
+    fn peer(&self) -> Option<SocketAddr> {
+        match self {
+            Route::One(session) => session.peer(),
+            Route::Cluster(_) => None,
+        }
+    }
+
+    fn take_answered(&mut self) -> Vec<(SocketAddr, u64)> {
+        match self {
+            Route::One(_) => Vec::new(),
+            Route::Cluster(cluster) => cluster.take_answered(),
+        }
+    }
+
+    fn take_replaced(&mut self) -> u64 {
+        match self {
+            Route::One(_) => 0,
+            Route::Cluster(cluster) => cluster.take_replaced(),
+        }
+    }
+
+    /// Of a cluster only the connection with the answer due is replaced, when the session is next used.
+    fn survives_timeout(&self) -> bool {
+        matches!(self, Route::Cluster(_))
+    }
+
+    fn connections(&self) -> u32 {
+        match self {
+            Route::One(_) => 1,
+            Route::Cluster(cluster) => cluster.connections(),
+        }
     }
 }
 
@@ -97,6 +189,8 @@ impl Settings {
         let options = &target.options;
         let authority = options.text("tls_ca").map(PathBuf::from);
         Ok(Settings {
+            endpoints: target.endpoints.clone(),
+            cluster: options.bool("cluster"),
             protocol: options.integer("protocol").unwrap_or(2),
             client_name: options.text("client_name").unwrap_or_default(),
             login: Login {
@@ -123,6 +217,16 @@ impl Settings {
                 format!("{}: {}", endpoint.label, fault.message),
             )
         })?;
+        self.session_as(endpoint, &login, shared).await
+    }
+
+    /// As `session`, with what another endpoint says of the login: that of the node which told of this one.
+    async fn session_as(
+        &self,
+        endpoint: &Endpoint,
+        login: &Login,
+        shared: &Arc<Shared>,
+    ) -> Result<Session, Failure> {
         let mut connection = net::connect(endpoint).await?;
         if let (true, Transport::Tcp { host, .. }) = (login.tls, &endpoint.transport) {
             let config = match &self.tls {
@@ -132,7 +236,7 @@ impl Settings {
             connection = tls::handshake(connection, config, host).await?;
         }
         let mut session = Session::new(connection, Arc::clone(shared));
-        for command in self.greeting(&login) {
+        for command in self.greeting(login) {
             session
                 .query(&command)
                 .await

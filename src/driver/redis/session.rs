@@ -4,6 +4,7 @@
 //! encoder and parser. `wire` knows the bytes, `login` what happens when a connection is new.
 
 use super::custom::{Custom, first_text, text_of};
+use super::wait::{self, Wait};
 use super::wire::{self, Frame, Progress, push_argument, push_length};
 use crate::driver::net::connection::GATHER_FROM;
 use crate::driver::net::{Connection, lost, malformed};
@@ -11,11 +12,16 @@ use crate::op::{ErrorClass, Failure, Operation, Outcome, Reply, Verb, no_stateme
 use redis::{Cmd, Value};
 use std::sync::Arc;
 
+/// Sent before a request for a slot that is on its way to the node asked.
+const ASKING: &[u8] = b"*1\r\n$6\r\nASKING\r\n";
+
 /// What all sessions of a run share.
 #[derive(Debug)]
 pub struct Shared {
     pub operations: Vec<Option<Custom>>,
     pub scan_count: u64,
+    /// What every built-in write waits for, where it waits.
+    pub wait: Option<Wait>,
 }
 
 pub struct Session {
@@ -27,6 +33,8 @@ pub struct Session {
     /// Scratch of custom operations.
     command: Cmd,
     argument: Vec<u8>,
+    /// The next requests are for a slot that is moving here: `ASKING` goes before each.
+    asking: bool,
 }
 
 impl Session {
@@ -38,7 +46,21 @@ impl Session {
             cursor: b"0".to_vec(),
             command: Cmd::new(),
             argument: Vec::new(),
+            asking: false,
         }
+    }
+
+    /// As `execute`, where the node is asked for a slot that it does not own yet.
+    pub async fn execute_asking(&mut self, operation: &Operation, reply: &mut Reply) -> Outcome {
+        self.asking = true;
+        let outcome = crate::driver::Session::execute(self, operation, reply).await;
+        self.asking = false;
+        outcome
+    }
+
+    /// Whether the last scan has come to the end of this node's keys.
+    pub fn scanned_all(&self) -> bool {
+        self.cursor == b"0"
     }
 
     async fn round_trip(
@@ -49,16 +71,23 @@ impl Session {
     ) -> Result<Outcome, Failure> {
         self.check_idle()?;
         self.request.clear();
+        if self.asking {
+            self.request.extend_from_slice(ASKING);
+        }
         let gather = operation.value.len() >= GATHER_FROM;
         let gathered = self.encode(verb, operation, gather)?;
-        let (body, tail): (&[u8], &[u8]) = if gathered {
-            (&operation.value, b"\r\n")
-        } else {
-            (b"", b"")
+        let (body, tail): (&[u8], &[u8]) = match (gathered, &self.shared.wait) {
+            (false, _) => (b"", b""),
+            (true, None) => (&operation.value, b"\r\n"),
+            (true, Some(wait)) => (&operation.value, wait.after_value()),
         };
         reply.bytes_sent += (self.request.len() + body.len() + tail.len()) as u64;
         let sent = self.connection.send(&self.request, body, tail).await;
         sent.map_err(|error| lost(&error))?;
+        if self.asking {
+            let (_, line) = self.first_line().await?;
+            self.take(line, reply);
+        }
         self.answer(verb, operation, reply).await
     }
 
@@ -82,8 +111,25 @@ impl Session {
         }
     }
 
-    /// Appends the request. Returns whether the value and its line's end are left out, to be gathered behind it.
+    /// Appends the request, and behind a write what it waits for. Returns whether the value and all after it are left
+    /// out, to be gathered behind it.
     fn encode(&mut self, verb: Verb, operation: &Operation, gather: bool) -> Result<bool, Failure> {
+        let gathered = self.encode_alone(verb, operation, gather)?;
+        if let Some(wait) = &self.shared.wait
+            && !gathered
+            && wait::follows(verb)
+        {
+            self.request.extend_from_slice(wait.request());
+        }
+        Ok(gathered)
+    }
+
+    fn encode_alone(
+        &mut self,
+        verb: Verb,
+        operation: &Operation,
+        gather: bool,
+    ) -> Result<bool, Failure> {
         let out = &mut self.request;
         let key = operation.key.as_slice();
         match verb {
@@ -134,8 +180,34 @@ impl Session {
         Ok(false)
     }
 
-    /// Reads the answer to one request.
+    /// Reads the answer to one request, and to the wait behind it.
     async fn answer(
+        &mut self,
+        verb: Verb,
+        operation: &Operation,
+        reply: &mut Reply,
+    ) -> Result<Outcome, Failure> {
+        let result = self.answer_alone(verb, operation, reply).await;
+        if self.shared.wait.is_none() || !wait::follows(verb) {
+            return result;
+        }
+        let written = settled(result)?;
+        let (kind, line) = self.first_line().await?;
+        let acknowledged = match kind {
+            b'-' => Err(self.server_error(line, reply)),
+            _ => {
+                let acknowledged = wait::acknowledged(&self.connection.received()[..line])?;
+                self.take(line, reply);
+                Ok(acknowledged)
+            }
+        };
+        match (&self.shared.wait, written) {
+            (Some(wait), Outcome::Done) => wait.judge(acknowledged?),
+            (_, other) => Ok(other),
+        }
+    }
+
+    async fn answer_alone(
         &mut self,
         verb: Verb,
         operation: &Operation,
@@ -229,19 +301,15 @@ impl Session {
                 Some(value)
             }
         };
-        if let Verb::Custom(number) = verb {
-            let checked = custom(&self.shared, number)?.check(value.unwrap_or_default());
-            if let Err(failure) = checked {
-                self.take(total, reply);
-                return Err(failure);
+        let result = match (verb, value) {
+            (Verb::Custom(number), value) => {
+                custom(&self.shared, number)?.read(value, operation, reply)
             }
-        }
-        let outcome = match value {
-            Some(value) => reply.found(operation, value),
-            None => Outcome::Missing,
+            (_, Some(value)) => Ok(reply.found(operation, value)),
+            (_, None) => Ok(Outcome::Missing),
         };
         self.take(total, reply);
-        Ok(outcome)
+        result
     }
 
     /// Reads an answer of any kind through the crate's parser.
@@ -311,23 +379,36 @@ impl Session {
         Ok(Outcome::Done)
     }
 
-    async fn batch(
+    /// Sends those of the operations that are at the positions `which`, all before the first answer is read.
+    pub async fn send_batch(
         &mut self,
         operations: &[Operation],
+        which: impl Iterator<Item = usize>,
         replies: &mut [Reply],
-        outcomes: &mut Vec<Outcome>,
     ) -> Result<(), Failure> {
         self.check_idle()?;
         self.request.clear();
-        for (operation, reply) in operations.iter().zip(replies.iter_mut()) {
+        for position in which {
             let before = self.request.len();
+            let operation = &operations[position];
             self.encode(operation.verb, operation, false)?;
-            reply.bytes_sent += (self.request.len() - before) as u64;
+            replies[position].bytes_sent += (self.request.len() - before) as u64;
         }
         let sent = self.connection.send_batch(&self.request).await;
-        sent.map_err(|error| lost(&error))?;
-        for (operation, reply) in operations.iter().zip(replies) {
-            let answer = match operation.verb {
+        sent.map_err(|error| lost(&error))
+    }
+
+    /// Reads the answers to what `send_batch` has sent, and hands each over. On failure the rest have none.
+    pub async fn read_batch(
+        &mut self,
+        operations: &[Operation],
+        which: impl Iterator<Item = usize>,
+        replies: &mut [Reply],
+        mut give: impl FnMut(usize, Outcome),
+    ) -> Result<(), Failure> {
+        for position in which {
+            let (operation, reply) = (&operations[position], &mut replies[position]);
+            let outcome = match operation.verb {
                 Verb::ReadModifyWrite => {
                     let read = settled(self.answer(Verb::Get, operation, reply).await)?;
                     let written = settled(self.answer(Verb::Set, operation, reply).await)?;
@@ -336,9 +417,21 @@ impl Session {
                 }
                 verb => settled(self.answer(verb, operation, reply).await)?,
             };
-            outcomes.push(answer);
+            give(position, outcome);
         }
         Ok(())
+    }
+
+    async fn batch(
+        &mut self,
+        operations: &[Operation],
+        replies: &mut [Reply],
+        outcomes: &mut Vec<Outcome>,
+    ) -> Result<(), Failure> {
+        let all = 0..operations.len();
+        self.send_batch(operations, all.clone(), replies).await?;
+        let give = |_, outcome| outcomes.push(outcome);
+        self.read_batch(operations, all, replies, give).await
     }
 }
 

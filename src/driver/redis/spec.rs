@@ -29,7 +29,7 @@ pub static SPEC: DriverSpec = DriverSpec {
         example: EXAMPLE,
         takes_all: false,
     },
-    sessions: "one connection per session",
+    sessions: "one connection per session; of a cluster one per session and primary",
     durability: |_| None,
     held_in: HeldIn::Memory,
     library: "redis 1.8",
@@ -77,6 +77,23 @@ const OPTIONS: &[Row] = &[
     )
     .default("10"),
     Row::new(
+        "wait",
+        Kind::Integer { min: 1, max: 1_000 },
+        "Replicas that must acknowledge each built-in write (`WAIT`, sent with it); fewer are a failure of code `WAIT`.",
+    ),
+    Row::new(
+        "wait_timeout",
+        Kind::Duration { zero: false },
+        "How long the server waits for them; whole milliseconds.",
+    )
+    .default("\"1s\""),
+    Row::new(
+        "cluster",
+        Kind::Bool,
+        "The endpoints are nodes of a Redis Cluster, one of which is asked for the others: each session follows the slots, with a connection to every primary.",
+    )
+    .default("false"),
+    Row::new(
         "tls_ca",
         Kind::Path,
         "PEM file of the authorities to trust on `rediss://`; the system's without one.",
@@ -94,12 +111,16 @@ const OPERATION: &[Row] = &[
         "command",
         Kind::List(&Kind::Text),
         "The command and its arguments, each a string: `[\"LPUSH\", \"list-$mod(10)\", \"$value\"]`.",
-    )
-    .required(),
+    ),
     Row::new(
         "expect",
         Kind::Regex,
         "What the answer's text must match; a list's elements stand on lines of their own.",
+    ),
+    Row::new(
+        "replication_lag",
+        Kind::Bool,
+        "In place of a command: bytes of writes that the replica furthest behind has not acknowledged; asked of the primary.",
     ),
 ];
 
@@ -116,6 +137,30 @@ fn check_options(options: &Options) -> Result<(), OptionFault> {
             key: "tls_ca".to_owned(),
             message: "with `tls_insecure` no authority is asked".to_owned(),
             help: "tls_insecure = false".to_owned(),
+        });
+    }
+    if options.is_set("wait_timeout") && !options.is_set("wait") {
+        return Err(OptionFault {
+            key: "wait_timeout".to_owned(),
+            message: "no write waits for a replica".to_owned(),
+            help: "wait = 1".to_owned(),
+        });
+    }
+    let whole = |limit: std::time::Duration| {
+        limit.as_millis() > 0 && limit.subsec_nanos().is_multiple_of(1_000_000)
+    };
+    if !options.duration("wait_timeout").is_some_and(whole) {
+        return Err(OptionFault {
+            key: "wait_timeout".to_owned(),
+            message: "a server waits whole milliseconds, at least one".to_owned(),
+            help: "wait_timeout = \"1s\"".to_owned(),
+        });
+    }
+    if options.bool("cluster") && options.integer("database") != Some(0) {
+        return Err(OptionFault {
+            key: "database".to_owned(),
+            message: "a cluster has one database, number 0".to_owned(),
+            help: "database = 0".to_owned(),
         });
     }
     Ok(())
@@ -275,5 +320,30 @@ mod tests {
         values.insert("username".into(), "me".into());
         let fault = check_options(&Options::new(OPTIONS, values)).unwrap_err();
         assert_eq!(fault.key, "username");
+    }
+
+    #[test]
+    fn options_that_cannot_be_together_are_refused() {
+        let refused = |values: serde_json::Value| {
+            let values = values.as_object().cloned().unwrap();
+            let fault = check_options(&Options::new(OPTIONS, values)).unwrap_err();
+            (fault.key, fault.message)
+        };
+        let (key, message) = refused(serde_json::json!({ "wait_timeout": "2s" }));
+        assert_eq!(
+            (key.as_str(), message.as_str()),
+            ("wait_timeout", "no write waits for a replica")
+        );
+        for odd in ["500us", "1500us"] {
+            let (key, message) = refused(serde_json::json!({ "wait": 1, "wait_timeout": odd }));
+            assert_eq!(key, "wait_timeout");
+            assert!(message.contains("whole milliseconds"), "{message}");
+        }
+        let (key, message) = refused(serde_json::json!({ "cluster": true, "database": 3 }));
+        assert_eq!(key, "database");
+        assert!(message.contains("number 0"), "{message}");
+        let right = serde_json::json!({ "cluster": true, "wait": 1, "wait_timeout": "20ms" });
+        let right = Options::new(OPTIONS, right.as_object().cloned().unwrap());
+        assert_eq!(check_options(&right), Ok(()));
     }
 }

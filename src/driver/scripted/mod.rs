@@ -179,6 +179,8 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
                 shared.connections().open.remove(&number);
                 let _ = stream.shutdown(Shutdown::Both);
             });
+        // One that has ended keeps its stack until somebody looks: there may be a hundred thousand in turn.
+        threads.retain(|thread: &JoinHandle<()>| !thread.is_finished());
         threads.extend(thread);
     }
     for thread in threads {
