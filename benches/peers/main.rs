@@ -2,7 +2,7 @@
 //! mysqlslap, pgbench.
 //!
 //! `cargo bench --bench peers` (a filter as argument: `redis`, `memcached`, `mongodb`, `http`, `mysql`, `replay`,
-//! `postgres`, `querylog`). The server has one core, each client another,
+//! `postgres`, `querylog`, `kyototycoon`). The server has one core, each client another,
 //! the order alternates, medians of the rounds; only ratios mean anything on a shared machine. "server busy" is the share of
 //! its core that the server used while dbbench drove it: where it is near 1, the server limits both, and the client's CPU
 //! per operation decides.
@@ -12,6 +12,11 @@ mod bare;
 #[path = "../common/mod.rs"]
 #[allow(dead_code, reason = "shared with the engine's bench")]
 mod common;
+#[cfg(all(feature = "http", feature = "kyototycoon"))]
+mod kyototycoon;
+#[cfg(all(feature = "http", feature = "kyototycoon"))]
+#[path = "../../tests/support/kyototycoon.rs"]
+mod kyototycoon_server;
 mod logs;
 mod scenario;
 mod sql;
@@ -510,5 +515,9 @@ fn main() {
     }
     if wanted("querylog") {
         logs::querylog();
+    }
+    #[cfg(all(feature = "http", feature = "kyototycoon"))]
+    if wanted("kyototycoon") {
+        kyototycoon::kyototycoon();
     }
 }
