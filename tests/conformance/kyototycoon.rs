@@ -10,6 +10,7 @@ use dbbench::driver::spec::Durability;
 use dbbench::op::{ErrorClass, Operation, Outcome, Verb};
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 const PROTOCOLS: [&str; 3] = ["rpc", "rest", "binary"];
 
@@ -522,5 +523,58 @@ fn the_durability_of_a_file_is_not_claimed() {
         .unwrap();
         let client = open(server.port(), json!({}));
         assert_eq!(client.control().durability(LIMIT).unwrap(), expected);
+    }
+}
+
+/// The key that a request asks for; the server of the test below is told no other.
+fn asked(protocol: &str, request: &[u8]) -> String {
+    let text = String::from_utf8_lossy(request);
+    let key = match protocol {
+        "rest" => text
+            .strip_prefix("GET /")
+            .and_then(|rest| rest.split(' ').next()),
+        "rpc" => text.trim_end().rsplit('\t').next(),
+        _ => text.get(text.len() - 5..),
+    };
+    key.expect("a key").to_owned()
+}
+
+#[test]
+fn answers_late_at_random_are_nobodys_and_sessions_connect_once() {
+    for protocol in PROTOCOLS {
+        let framing = match protocol {
+            "binary" => Framing::Raw,
+            _ => Framing::Http,
+        };
+        let server = ScriptedServer::start(framing, move |_, request| {
+            let key = asked(protocol, request);
+            let content = format!("value of {key}");
+            let answer = match protocol {
+                "rest" => rest_value(&key, content.as_bytes()),
+                "rpc" => rpc_value(&key, content.as_bytes()),
+                _ => binary_value(&key, content.as_bytes()),
+            };
+            let number: u64 = key[1..].parse().expect("a number");
+            let late = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61 == 0;
+            let delay = Duration::from_millis(if late { 12 } else { 0 });
+            vec![Step::Wait(delay), Step::Send(answer)]
+        })
+        .unwrap();
+        let client = open(server.port(), json!({ "protocol": protocol }));
+        let mut session = client.session();
+        let mut given_up = 0;
+        for number in 0..400 {
+            let key = format!("k{number:04}");
+            let read = verify(key.as_bytes(), format!("value of {key}").as_bytes());
+            match client.execute_within(&mut session, &read, Duration::from_millis(6)) {
+                Some(outcome) => assert_eq!(outcome, Outcome::Found, "{protocol}: {key}"),
+                None => {
+                    given_up += 1;
+                    session = client.session();
+                }
+            }
+        }
+        assert!(given_up >= 30, "{protocol}: {given_up} were late");
+        assert_eq!(server.accepted(), given_up + 1, "{protocol}");
     }
 }
