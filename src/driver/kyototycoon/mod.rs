@@ -84,16 +84,20 @@ impl Database {
 impl Settings {
     fn of(target: &Target) -> Settings {
         let options = &target.options;
-        let number = options.integer("database").unwrap_or(0);
+        let number = match options.text("database") {
+            Some(text) => text.parse().ok(),
+            None => options.integer("database"),
+        };
+        let number = number.and_then(|number| u16::try_from(number).ok());
         Settings {
             protocol: match options.text("protocol").as_deref() {
                 Some("rest") => Protocol::Rest,
                 Some("binary") => Protocol::Binary,
                 _ => Protocol::Rpc,
             },
-            database: match options.text("database") {
-                Some(name) => Database::named(&name),
-                None => Database::numbered(u16::try_from(number).unwrap_or(u16::MAX)),
+            database: match (number, options.text("database")) {
+                (None, Some(name)) => Database::named(&name),
+                (number, _) => Database::numbered(number.unwrap_or(0)),
             },
             encoding: match options.text("encoding").as_deref() {
                 Some("base64") => Some(Encoding::Base64),

@@ -81,7 +81,8 @@ fn check_options(options: &Options) -> Result<(), OptionFault> {
     };
     let protocol = options.text("protocol").unwrap_or_default();
     let database = options.text("database");
-    if protocol == "binary" && database.is_some() {
+    let named = |name: &String| name.parse::<u16>().is_err();
+    if protocol == "binary" && database.as_ref().is_some_and(named) {
         let message = "the binary protocol names a database by its number".to_owned();
         return fault("database", message, "database = 0");
     }
@@ -177,7 +178,10 @@ mod tests {
         );
         let named = options(json!({ "protocol": "rest", "database": "a.kct" }));
         assert_eq!(check_options(&named), Ok(()));
-        let numbered = options(json!({ "protocol": "binary", "database": 2 }));
-        assert_eq!(check_options(&numbered), Ok(()));
+        // A template gives its number as text.
+        for number in [json!(2), json!("2")] {
+            let numbered = options(json!({ "protocol": "binary", "database": number }));
+            assert_eq!(check_options(&numbered), Ok(()));
+        }
     }
 }
