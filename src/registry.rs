@@ -20,6 +20,8 @@ pub const DRIVERS: &[DriverEntry] = &[
     DriverEntry::of::<crate::driver::mongodb::MongoDb>(),
     #[cfg(feature = "cassandra")]
     DriverEntry::of::<crate::driver::cassandra::Cassandra>(),
+    #[cfg(feature = "kyototycoon")]
+    DriverEntry::of::<crate::driver::kyototycoon::KyotoTycoon>(),
     #[cfg(feature = "redb")]
     DriverEntry::of::<crate::driver::redb::Redb>(),
     #[cfg(feature = "sqlite")]

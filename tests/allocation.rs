@@ -4,6 +4,9 @@
 
 #[path = "conformance/client.rs"]
 mod client;
+#[cfg(feature = "kyototycoon")]
+#[path = "support/kyototycoon.rs"]
+mod kyototycoon_server;
 mod support;
 
 use client::{Client, set, verify};
@@ -103,5 +106,17 @@ fn a_memcached_session_allocates_nothing_per_operation() {
         let endpoint = format!("memcached://127.0.0.1:{}", server.port);
         let options = table(json!({ "protocol": protocol }));
         assert_eq!(allocations::<Memcached>(endpoint, options), 0);
+    }
+}
+
+#[cfg(feature = "kyototycoon")]
+#[test]
+fn a_kyototycoon_session_allocates_nothing_per_operation() {
+    let server = kyototycoon_server::server(2);
+    for protocol in ["rpc", "rest", "binary"] {
+        let endpoint = format!("kyototycoon://127.0.0.1:{}", server.port);
+        let options = table(json!({ "protocol": protocol, "database": 1 }));
+        let counted = allocations::<dbbench::driver::kyototycoon::KyotoTycoon>(endpoint, options);
+        assert_eq!(counted, 0, "{protocol}");
     }
 }

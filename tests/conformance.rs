@@ -22,6 +22,12 @@ mod gate;
 mod http;
 #[path = "conformance/inside.rs"]
 mod inside;
+#[cfg(feature = "kyototycoon")]
+#[path = "conformance/kyototycoon.rs"]
+mod kyototycoon;
+#[cfg(feature = "kyototycoon")]
+#[path = "support/kyototycoon.rs"]
+mod kyototycoon_server;
 #[path = "conformance/memcached.rs"]
 mod memcached;
 #[cfg(feature = "mongodb")]
@@ -224,3 +230,34 @@ conformance!(fjall_none, crate::fjall::None);
 conformance!(fjall_fdatasync, crate::fjall::Fdatasync);
 conformance!(fjall_separate_values, crate::fjall::SeparateValues);
 conformance!(nothing null_at_once, crate::null::Null);
+
+/// What holds for a server whose own file counts its bytes, since heads are longer than those that the suite expects.
+#[cfg(feature = "kyototycoon")]
+macro_rules! kyototycoon {
+    ($name:ident, $harness:ty, { $($more:tt)* }) => {
+        conformance!($name, $harness, {
+            kept!($harness);
+            tests!(facts, $harness:
+                after_a_timeout_no_late_reply_is_read,
+                a_late_reply_belongs_to_its_own_connection,
+                a_reply_cut_off_anywhere_is_a_lost_connection,
+                a_reply_in_pieces_is_read_whole,
+                a_malformed_reply_is_told_at_once_and_breaks_the_session,
+                an_answer_nobody_asked_for_is_not_taken_for_the_next,
+                a_server_killed_under_an_operation_is_a_lost_connection,
+                a_refused_connection_is_a_failure_to_connect,
+                the_cold_side_keeps_to_its_limit,
+            );
+            $($more)*
+        });
+    };
+}
+
+#[cfg(feature = "kyototycoon")]
+kyototycoon!(kyototycoon_rpc, crate::kyototycoon::Rpc, {});
+#[cfg(feature = "kyototycoon")]
+kyototycoon!(kyototycoon_rest, crate::kyototycoon::Rest, {});
+#[cfg(feature = "kyototycoon")]
+kyototycoon!(kyototycoon_binary, crate::kyototycoon::Binary, {
+    tests!(facts, crate::kyototycoon::Binary: bytes_on_the_wire_are_counted);
+});

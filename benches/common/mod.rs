@@ -129,6 +129,15 @@ pub fn client_on(cpu: Option<u32>) -> ClientPlan {
 
 /// Opens a driver on one endpoint.
 pub fn open(entry: &DriverEntry, text: &str) -> (Arc<dyn OpenDriver>, Endpoint) {
+    open_with(entry, text, serde_json::Map::new())
+}
+
+/// Opens a driver on one endpoint, with options.
+pub fn open_with(
+    entry: &DriverEntry,
+    text: &str,
+    options: serde_json::Map<String, serde_json::Value>,
+) -> (Arc<dyn OpenDriver>, Endpoint) {
     let spec = (entry.spec)();
     let endpoint = match spec.store {
         Store::Server { parse, .. } => {
@@ -143,7 +152,7 @@ pub fn open(entry: &DriverEntry, text: &str) -> (Arc<dyn OpenDriver>, Endpoint) 
     let target = Target {
         name: spec.name.to_owned(),
         endpoints: vec![endpoint.clone()],
-        options: Options::new(spec.options, serde_json::Map::new()),
+        options: Options::new(spec.options, options),
         operations: Vec::new(),
         directory: std::env::temp_dir(),
         connect_timeout: Duration::from_secs(5),

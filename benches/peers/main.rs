@@ -2,7 +2,7 @@
 //! mysqlslap, pgbench, latte.
 //!
 //! `cargo bench --bench peers` (a filter as argument: `redis`, `memcached`, `mongodb`, `http`, `mysql`, `replay`,
-//! `postgres`, `querylog`, `cassandra`, `rediscluster`). The server has one core, each client another,
+//! `postgres`, `querylog`, `cassandra`, `rediscluster`, `kyototycoon`). The server has one core, each client another,
 //! the order alternates, medians of the rounds; only ratios mean anything on a shared machine. "server busy" is the share of
 //! its core that the server used while dbbench drove it: where it is near 1, the server limits both, and the client's CPU
 //! per operation decides.
@@ -14,6 +14,11 @@ mod cassandra;
 #[path = "../common/mod.rs"]
 #[allow(dead_code, reason = "shared with the engine's bench")]
 mod common;
+#[cfg(all(feature = "http", feature = "kyototycoon"))]
+mod kyototycoon;
+#[cfg(all(feature = "http", feature = "kyototycoon"))]
+#[path = "../../tests/support/kyototycoon.rs"]
+mod kyototycoon_server;
 mod logs;
 mod rediscluster;
 mod scenario;
@@ -520,5 +525,9 @@ fn main() {
     #[cfg(feature = "cassandra")]
     if wanted("cassandra") {
         cassandra::cassandra();
+    }
+    #[cfg(all(feature = "http", feature = "kyototycoon"))]
+    if wanted("kyototycoon") {
+        kyototycoon::kyototycoon();
     }
 }

@@ -13,6 +13,8 @@ pub mod cassandra;
 pub mod fjall;
 #[cfg(feature = "http")]
 pub mod http;
+#[cfg(feature = "kyototycoon")]
+pub mod kyototycoon;
 #[cfg(feature = "memcached")]
 pub mod memcached;
 #[cfg(feature = "mongodb")]

@@ -30,6 +30,11 @@ pub trait Harness: Sized {
     /// Whether a delete tells of a key that was not there.
     const TELLS_DELETED: bool = true;
 
+    /// What a counter is read back as: most stores keep it as decimal text.
+    fn counter(number: i64) -> Vec<u8> {
+        number.to_string().into_bytes()
+    }
+
     /// Starts the store; None where it is not installed.
     fn start() -> Option<Self>;
 

@@ -150,8 +150,9 @@ pub fn increments_add_up_and_begin_at_nothing<H: Harness>() {
     }
     let (outcomes, _) = client.execute_batch(&mut session, &vec![increment; 3]);
     assert_eq!(outcomes, vec![Outcome::Done; 3]);
-    // Every store keeps it as decimal text.
-    let read = client.execute(&mut session, &verify(b"n", b"15")).0;
+    let read = client
+        .execute(&mut session, &verify(b"n", &H::counter(15)))
+        .0;
     assert_eq!(read, Outcome::Found);
 }
 
@@ -286,8 +287,8 @@ pub fn sessions_that_count_together_lose_nothing<H: Harness>() {
             assert_eq!(counted, Outcome::Done);
         }
     });
-    let total = (SESSIONS * EACH).to_string();
-    let read = client.execute(&mut client.session(), &verify(b"n", total.as_bytes()));
+    let total = H::counter((SESSIONS * EACH) as i64);
+    let read = client.execute(&mut client.session(), &verify(b"n", &total));
     assert_eq!(read.0, Outcome::Found);
 }
 
