@@ -22,6 +22,8 @@ pub const DRIVERS: &[DriverEntry] = &[
     DriverEntry::of::<crate::driver::cassandra::Cassandra>(),
     #[cfg(feature = "kyototycoon")]
     DriverEntry::of::<crate::driver::kyototycoon::KyotoTycoon>(),
+    #[cfg(feature = "riak")]
+    DriverEntry::of::<crate::driver::riak::Riak>(),
     #[cfg(feature = "redb")]
     DriverEntry::of::<crate::driver::redb::Redb>(),
     #[cfg(feature = "sqlite")]

@@ -28,6 +28,8 @@ pub mod postgres;
 pub mod redb;
 #[cfg(feature = "redis")]
 pub mod redis;
+#[cfg(feature = "riak")]
+pub mod riak;
 pub mod scripted;
 pub mod sql;
 #[cfg(feature = "sqlite")]
