@@ -49,6 +49,12 @@ mod redis;
 mod redis_cluster;
 #[path = "conformance/redis_replicas.rs"]
 mod redis_replicas;
+#[cfg(feature = "riak")]
+#[path = "conformance/riak.rs"]
+mod riak;
+#[cfg(feature = "riak")]
+#[path = "support/riak.rs"]
+mod riak_stand_in;
 #[path = "conformance/sqlite.rs"]
 mod sqlite;
 mod support;
@@ -109,6 +115,24 @@ macro_rules! conformance {
                 a_reply_cut_off_anywhere_is_a_lost_connection,
                 a_reply_in_pieces_is_read_whole,
                 a_malformed_reply_is_told_at_once_and_breaks_the_session,
+                a_server_killed_under_an_operation_is_a_lost_connection,
+                a_refused_connection_is_a_failure_to_connect,
+                the_cold_side_keeps_to_its_limit,
+            );
+        });
+    };
+    // On a stand-in whose answers carry a clock and headers. Not for it: `bytes_on_the_wire_are_counted` (answers are longer;
+    // its own test counts them).
+    (stand_in $name:ident, $harness:ty) => {
+        conformance!($name, $harness, {
+            kept!($harness);
+            tests!(facts, $harness:
+                after_a_timeout_no_late_reply_is_read,
+                a_late_reply_belongs_to_its_own_connection,
+                a_reply_cut_off_anywhere_is_a_lost_connection,
+                a_reply_in_pieces_is_read_whole,
+                a_malformed_reply_is_told_at_once_and_breaks_the_session,
+                an_answer_nobody_asked_for_is_not_taken_for_the_next,
                 a_server_killed_under_an_operation_is_a_lost_connection,
                 a_refused_connection_is_a_failure_to_connect,
                 the_cold_side_keeps_to_its_limit,
@@ -219,6 +243,10 @@ conformance!(web http_keep_alive, crate::http::KeepAlive, {
 #[cfg(feature = "http")]
 // Its sessions have no connection of their own to be refused, and none is used again.
 conformance!(web http_connection_each, crate::http::Each, {});
+#[cfg(feature = "riak")]
+conformance!(stand_in riak_http, crate::riak::ByHttp);
+#[cfg(feature = "riak")]
+conformance!(stand_in riak_pb, crate::riak::ByPb);
 conformance!(redb_immediate, crate::redb::Immediate);
 conformance!(redb_none, crate::redb::None);
 conformance!(sqlite_wal, crate::sqlite::Wal);

@@ -48,11 +48,39 @@ pub trait Harness: Sized {
     }
 }
 
+/// What the facts do to a server.
+pub trait Hurt {
+    /// It accepts connections, and answers nothing.
+    fn hang(&self);
+    fn go_on(&self);
+    fn kill(&self);
+    /// Waits until a killed server is gone, and its port with it.
+    fn wait_ended(&self);
+}
+
+impl Hurt for crate::support::TestServer {
+    fn hang(&self) {
+        self.hang();
+    }
+
+    fn go_on(&self) {
+        self.go_on();
+    }
+
+    fn kill(&self) {
+        self.kill();
+    }
+
+    fn wait_ended(&self) {
+        self.wait_ended();
+    }
+}
+
 /// And what a store adds that is a server.
 pub trait ServerHarness: Harness {
     const FRAMING: Framing;
 
-    fn server(&self) -> &crate::support::TestServer;
+    fn server(&self) -> &dyn Hurt;
 
     /// An endpoint at another port of 127.0.0.1.
     fn endpoint_at(port: u16) -> String;

@@ -73,7 +73,7 @@ macro_rules! harness {
         impl ServerHarness for $name {
             const FRAMING: Framing = Framing::Http;
 
-            fn server(&self) -> &TestServer {
+            fn server(&self) -> &dyn Hurt {
                 &self.0
             }
 

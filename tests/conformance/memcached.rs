@@ -77,7 +77,7 @@ macro_rules! harness {
         impl ServerHarness for $name {
             const FRAMING: Framing = Framing::Memcached;
 
-            fn server(&self) -> &TestServer {
+            fn server(&self) -> &dyn Hurt {
                 &self.0
             }
 

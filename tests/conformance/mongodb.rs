@@ -134,7 +134,7 @@ macro_rules! harness {
         impl ServerHarness for $name {
             const FRAMING: Framing = Framing::Raw;
 
-            fn server(&self) -> &TestServer {
+            fn server(&self) -> &dyn Hurt {
                 &self.0
             }
 

@@ -70,7 +70,7 @@ macro_rules! harness {
         impl ServerHarness for $name {
             const FRAMING: Framing = Framing::Resp;
 
-            fn server(&self) -> &TestServer {
+            fn server(&self) -> &dyn Hurt {
                 &self.0
             }
 

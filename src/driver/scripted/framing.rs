@@ -9,6 +9,8 @@ pub enum Framing {
     Memcached,
     /// A head up to its empty line, and as many bytes as its `Content-Length` says.
     Http,
+    /// As many bytes as the four in front say, most significant first.
+    Length32,
     /// Lines.
     Lines,
     /// Whatever has arrived.
@@ -22,6 +24,7 @@ impl Framing {
             Framing::Resp => resp(bytes),
             Framing::Memcached => memcached(bytes),
             Framing::Http => http(bytes),
+            Framing::Length32 => length_32(bytes),
             Framing::Lines => line_end(bytes, 0),
             Framing::Raw => (!bytes.is_empty()).then_some(bytes.len()),
         }
@@ -57,6 +60,12 @@ fn http(bytes: &[u8]) -> Option<usize> {
     });
     let whole = head + length.sum::<usize>();
     (whole <= bytes.len()).then_some(whole)
+}
+
+fn length_32(bytes: &[u8]) -> Option<usize> {
+    let (length, rest) = bytes.split_first_chunk::<4>()?;
+    let length = u32::from_be_bytes(*length) as usize;
+    (rest.len() >= length).then_some(4 + length)
 }
 
 fn memcached(bytes: &[u8]) -> Option<usize> {
@@ -110,6 +119,12 @@ mod tests {
             Framing::Http,
             b"PUT /a HTTP/1.1\r\nContent-Length: 5\r\n\r\na\r\n\r\n",
         );
+    }
+
+    #[test]
+    fn requests_behind_a_length_end_where_it_says() {
+        assert_framed(Framing::Length32, b"\0\0\0\x01\x01");
+        assert_framed(Framing::Length32, b"\0\0\0\x05abcde");
     }
 
     #[test]
