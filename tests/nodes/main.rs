@@ -8,6 +8,11 @@ mod guarded;
 mod kit;
 mod redis_cluster;
 mod redis_replicas;
+#[cfg(feature = "riak")]
+mod riak;
+#[cfg(feature = "riak")]
+#[path = "../support/riak.rs"]
+mod riak_stand_in;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -472,3 +472,102 @@ fn live_value(mut content: &[u8]) -> Option<Option<&[u8]>> {
     }
     value.map(|value| (!deleted).then_some(value))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: &[u8] = b"\x0a\x08\x0a\x03one\x12\x01t\x12\x02vc";
+
+    #[test]
+    fn a_value_is_read_where_it_lies() {
+        let read = object(ONE, None).expect("an object");
+        assert_eq!(read.value, Some(&ONE[4..7]));
+        assert!(std::ptr::eq(read.value.expect("a value"), &ONE[4..7]));
+        assert_eq!((read.contents, read.vclock), (1, &b"vc"[..]));
+    }
+
+    #[test]
+    fn no_content_is_no_value() {
+        assert_eq!(object(b"", None), Some(Object::default()));
+        // What is left of a deletion.
+        let read = object(b"\x12\x02vc", None).expect("an object");
+        assert_eq!((read.value, read.vclock), (None, &b"vc"[..]));
+    }
+
+    #[test]
+    fn of_siblings_the_wanted_one_is_read_and_no_deletion() {
+        let body = b"\x0a\x05\x0a\x01x\x58\x01\x0a\x03\x0a\x01a\x0a\x03\x0a\x01b";
+        let value = |wanted: Option<&[u8]>| object(body, wanted).expect("an object").value;
+        assert_eq!(value(None), Some(&b"a"[..]));
+        assert_eq!(value(Some(b"b")), Some(&b"b"[..]));
+        assert_eq!(value(Some(b"x")), Some(&b"a"[..]));
+        assert_eq!(object(body, None).map(|object| object.contents), Some(3));
+    }
+
+    #[test]
+    fn what_is_cut_off_or_nonsense_is_told() {
+        for cut in [1, 3, 6, 9, ONE.len() - 1] {
+            assert_eq!(object(&ONE[..cut], None), None, "cut at {cut}");
+        }
+        // A group; a number of eleven bytes; a length beyond any.
+        for wrong in [
+            &b"\x0b"[..],
+            b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+            b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\x7f",
+        ] {
+            assert_eq!(object(wrong, None), None);
+        }
+        // Fields of other kinds and numbers are passed over.
+        let unknown = b"\x1d\x01\x02\x03\x04\x21\x01\x02\x03\x04\x05\x06\x07\x08\x18\x01";
+        assert_eq!(object(unknown, None), Some(Object::default()));
+    }
+
+    /// What is written around a value is what prost writes of the whole message.
+    #[test]
+    fn a_put_in_pieces_is_the_message() {
+        for length in [0, 1, 127, 128, 80_000] {
+            let settings = Settings {
+                protocol_buffers: true,
+                bucket: "dbbench".to_owned(),
+                bucket_type: Some("t".to_owned()),
+                r: None,
+                w: Some(Quorum::All),
+                dw: Some(Quorum::Number(0)),
+                pr: None,
+                pw: None,
+                n_val: None,
+                allow_mult: None,
+                return_body: true,
+                vclock: crate::driver::riak::settings::Vclock::Update,
+                timeout: Some(std::time::Duration::from_millis(500)),
+                nodes: 1,
+            };
+            let value = vec![7; length];
+            let fixed = Fixed::of(&settings);
+            let mut written = Vec::new();
+            fixed.push_put(&mut written, b"key", b"clock", length, Put::Carrying);
+            written.extend_from_slice(&value);
+            fixed.push_put_end(&mut written, Put::Carrying);
+            let mut expected = Vec::new();
+            let message = RpbPutReq {
+                bucket: b"dbbench".to_vec(),
+                key: Some(b"key".to_vec()),
+                vclock: Some(b"clock".to_vec()),
+                content: Some(RpbContent {
+                    value,
+                    content_type: Some(CONTENT_TYPE.to_vec()),
+                    ..RpbContent::default()
+                }),
+                w: Some(u32::MAX - 3),
+                dw: Some(0),
+                return_body: Some(true),
+                timeout: Some(500),
+                r#type: Some(b"t".to_vec()),
+                ..RpbPutReq::default()
+            };
+            push_message(&mut expected, code::PUT, &message);
+            assert!(written == expected, "{length}");
+        }
+    }
+}
