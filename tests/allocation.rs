@@ -7,6 +7,9 @@ mod client;
 #[cfg(feature = "kyototycoon")]
 #[path = "support/kyototycoon.rs"]
 mod kyototycoon_server;
+#[cfg(feature = "riak")]
+#[path = "support/riak.rs"]
+mod riak_stand_in;
 mod support;
 
 use client::{Client, set, verify};
@@ -118,5 +121,18 @@ fn a_kyototycoon_session_allocates_nothing_per_operation() {
         let options = table(json!({ "protocol": protocol, "database": 1 }));
         let counted = allocations::<dbbench::driver::kyototycoon::KyotoTycoon>(endpoint, options);
         assert_eq!(counted, 0, "{protocol}");
+    }
+}
+
+#[cfg(feature = "riak")]
+#[test]
+fn a_riak_session_allocates_nothing_per_operation() {
+    let server = riak_stand_in::StandIn::start();
+    let node = server.node(0);
+    for (interface, port) in [("http", node.http_port), ("pb", node.pb_port)] {
+        let options = table(json!({ "interface": interface, "w": "one", "r": 1 }));
+        let endpoint = format!("127.0.0.1:{port}");
+        let counted = allocations::<dbbench::driver::riak::Riak>(endpoint, options);
+        assert_eq!(counted, 0, "{interface}");
     }
 }

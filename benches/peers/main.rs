@@ -2,7 +2,8 @@
 //! mysqlslap, pgbench, latte.
 //!
 //! `cargo bench --bench peers` (a filter as argument: `redis`, `memcached`, `mongodb`, `http`, `mysql`, `replay`,
-//! `postgres`, `querylog`, `cassandra`, `rediscluster`, `kyototycoon`). The server has one core, each client another,
+//! `postgres`, `querylog`, `cassandra`, `rediscluster`, `kyototycoon`,
+//! `riak`). The server has one core, each client another,
 //! the order alternates, medians of the rounds; only ratios mean anything on a shared machine. "server busy" is the share of
 //! its core that the server used while dbbench drove it: where it is near 1, the server limits both, and the client's CPU
 //! per operation decides.
@@ -21,6 +22,11 @@ mod kyototycoon;
 mod kyototycoon_server;
 mod logs;
 mod rediscluster;
+#[cfg(all(feature = "http", feature = "riak"))]
+mod riak;
+#[cfg(all(feature = "http", feature = "riak"))]
+#[path = "../../tests/support/riak.rs"]
+mod riak_stand_in;
 mod scenario;
 mod sql;
 #[path = "../../tests/support/mod.rs"]
@@ -529,5 +535,9 @@ fn main() {
     #[cfg(all(feature = "http", feature = "kyototycoon"))]
     if wanted("kyototycoon") {
         kyototycoon::kyototycoon();
+    }
+    #[cfg(all(feature = "http", feature = "riak"))]
+    if wanted("riak") {
+        riak::riak();
     }
 }

@@ -104,10 +104,12 @@ fn get(fields: &Fields, mood: Mood, store: &mut Store) -> Answer {
     let mut body = Vec::new();
     match store.object(&name, &key) {
         None => {}
+        // Nothing of it but its clock, where that is wanted.
         Some(object) if object.is_deleted() => {
-            if fields.number(9) == Some(1) {
-                push_bytes(&mut body, 2, &object.vclock());
-            }
+            let clock = (fields.number(9) == Some(1)).then(|| object.vclock());
+            clock
+                .into_iter()
+                .for_each(|clock| push_bytes(&mut body, 2, &clock));
         }
         Some(object) => push_object(&mut body, &object, fields.number(8) == Some(1)),
     }

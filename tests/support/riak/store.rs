@@ -46,7 +46,7 @@ pub struct Content {
 
 impl Content {
     pub fn vtag(&self) -> String {
-        format!("{:022X}", 0x5d_ead_beef_u128 * u128::from(self.dot))
+        format!("{:022X}", 0x0005_dead_beef_u128 * u128::from(self.dot))
     }
 }
 
