@@ -120,7 +120,7 @@ macro_rules! harness {
         impl ServerHarness for $name {
             const FRAMING: Framing = $framing;
 
-            fn server(&self) -> &TestServer {
+            fn server(&self) -> &dyn Hurt {
                 &self.0
             }
 
