@@ -10,6 +10,7 @@ mod logs;
 mod ports;
 #[path = "../support/mod.rs"]
 mod support;
+mod timeouts;
 
 use kit::{Ended, Place, Row};
 use std::path::{Path, PathBuf};
@@ -113,14 +114,22 @@ pub fn count(row: &Row, column: &str) -> u64 {
         .unwrap_or_else(|_| panic!("{column} is `{cell}` in {row:?}"))
 }
 
-/// Every operation stands in exactly one column, and rates follow from counts.
-pub fn assert_consistent(rows: &[Row]) {
+/// Every operation stands in exactly one column.
+pub fn assert_counts(rows: &[Row]) {
     assert!(!rows.is_empty(), "no rows");
     for row in rows {
         let of = |column: &str| count(row, column);
         let all = of("succeeded") + of("failed") + of("timed_out") + of("wrong_value");
         assert_eq!(of("operations"), all, "{row:?}");
         assert!(of("found") + of("missing") <= of("succeeded"), "{row:?}");
+    }
+}
+
+/// Every operation stands in exactly one column, and where operations end a phase, rates follow from counts.
+pub fn assert_consistent(rows: &[Row]) {
+    assert_counts(rows);
+    for row in rows {
+        let of = |column: &str| count(row, column);
         let passes = of("passes").max(1) as f64;
         let seconds = number(row, "elapsed_seconds") * passes;
         let rate = number(row, "throughput_per_second");
