@@ -117,6 +117,15 @@ impl Outcome {
         matches!(self, Outcome::Found | Outcome::Missing | Outcome::Done)
     }
 
+    /// The outcome of a read that a write of the same key followed: the first that did not go well, else the read's.
+    pub fn and_written(self, written: Outcome) -> Outcome {
+        match (self, written) {
+            (read, Outcome::Done) => read,
+            (read, written) if read.succeeded() => written,
+            (read, _) => read,
+        }
+    }
+
     /// Whether the session's connection must be replaced before the next operation.
     pub fn breaks_session(&self) -> bool {
         match self {

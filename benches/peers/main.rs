@@ -1,12 +1,11 @@
-//! dbbench against the tools of the trade, in one run: redis-benchmark, memcaslap, a bare epoll loop, wrk, ab, sysbench,
-//! mysqlslap, pgbench, latte.
+//! dbbench against the tools of the trade, in one run: redis-benchmark, memcaslap, a bare epoll loop, wrk, oha, ab,
+//! sysbench, mysqlslap, pgbench, latte.
 //!
-//! `cargo bench --bench peers` (a filter as argument: `redis`, `memcached`, `mongodb`, `http`, `mysql`, `replay`,
-//! `postgres`, `querylog`, `cassandra`, `rediscluster`, `kyototycoon`,
-//! `riak`). The server has one core, each client another,
-//! the order alternates, medians of the rounds; only ratios mean anything on a shared machine. "server busy" is the share of
-//! its core that the server used while dbbench drove it: where it is near 1, the server limits both, and the client's CPU
-//! per operation decides.
+//! `cargo bench --bench peers` (filters as arguments: `redis`, `memcached`, `mongodb`, `http`, `mysql`, `replay`,
+//! `postgres`, `querylog`, `cassandra`, `rediscluster`, `kyototycoon`, `riak`). The server has one core, each client
+//! another, the order alternates, medians of the rounds; only ratios mean anything on a shared machine. "server busy" is
+//! the share of its core that the server used while dbbench drove it: where it is near 1, the server limits both, and the
+//! client's CPU per operation decides.
 
 #[path = "../bare/mod.rs"]
 mod bare;

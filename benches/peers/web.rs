@@ -1,4 +1,4 @@
-//! A static page of nginx: dbbench against wrk (connections kept) and ab (a connection for each request).
+//! A static page of nginx: dbbench against wrk and oha (connections kept) and ab (a connection for each request).
 
 use super::support::{Ready, TestServer};
 use super::{CONNECTIONS, Figure, SERVER_CPU, add, both, busy_while, peer, rounds, row, scenario};
@@ -13,8 +13,11 @@ pub fn http() {
     let Some(server) = TestServer::start("taskset", Ready::Port, nginx) else {
         return println!("http: taskset is not installed: skipped");
     };
-    kept(&server);
-    anew(&server);
+    let kept = ("kept", "keep_alive = true", KEPT_REQUESTS);
+    let anew = ("anew", "http = \"1.0\", keep_alive = false", REQUESTS);
+    compare(&server, ("wrk", wrk), kept);
+    compare(&server, ("oha", oha), kept);
+    compare(&server, ("ab", ab), anew);
 }
 
 /// One process, so that one core is all it has.
@@ -90,32 +93,38 @@ fn ab(server: &TestServer) -> Option<Figure> {
     })
 }
 
-fn kept(server: &TestServer) {
-    let (mut throughput, mut cpu, mut busy) = Default::default();
-    rounds(|first| {
-        let mine = || busy_while(|| ours(server, "keep_alive = true", KEPT_REQUESTS));
-        let ((mine, share), theirs) = both(first, mine, || wrk(server));
-        add(
-            &mut throughput,
-            theirs.map(|theirs| mine.per_second / theirs.per_second),
-        );
-        add(&mut cpu, theirs.map(|theirs| mine.cpu_us / theirs.cpu_us));
-        add(&mut busy, Some(share));
-    });
-    let cells = [
-        ("throughput/wrk", throughput.value()),
-        ("CPU/wrk", cpu.value()),
-        ("server's core busy", busy.value()),
+/// Asks for JSON on its standard output; the rate is that of all requests.
+fn oha(server: &TestServer) -> Option<Figure> {
+    let url = format!("http://127.0.0.1:{}/index.html", server.port);
+    let (requests, connections) = (KEPT_REQUESTS.to_string(), CONNECTIONS.to_string());
+    let arguments = [
+        "--no-tui",
+        "--output-format",
+        "json",
+        "-n",
+        &requests,
+        "-c",
+        &connections,
+        &url,
     ];
-    row("http", PAGE.len() as u64, "kept", &cells);
+    let (text, cpu) = peer("oha", &arguments.map(str::to_owned))?;
+    let told: serde_json::Value = serde_json::from_str(&text).ok()?;
+    Some(Figure {
+        per_second: told["summary"]["requestsPerSec"].as_f64()?,
+        cpu_us: cpu * 1e6 / KEPT_REQUESTS as f64,
+    })
 }
 
-fn anew(server: &TestServer) {
+/// A row: dbbench with `options` against `theirs`, which is called `name`.
+fn compare(
+    server: &TestServer,
+    (name, theirs): (&str, fn(&TestServer) -> Option<Figure>),
+    (manner, options, requests): (&str, &str, u64),
+) {
     let (mut throughput, mut cpu, mut busy) = Default::default();
     rounds(|first| {
-        let options = "http = \"1.0\", keep_alive = false";
-        let mine = || busy_while(|| ours(server, options, REQUESTS));
-        let ((mine, share), theirs) = both(first, mine, || ab(server));
+        let mine = || busy_while(|| ours(server, options, requests));
+        let ((mine, share), theirs) = both(first, mine, || theirs(server));
         add(
             &mut throughput,
             theirs.map(|theirs| mine.per_second / theirs.per_second),
@@ -124,9 +133,9 @@ fn anew(server: &TestServer) {
         add(&mut busy, Some(share));
     });
     let cells = [
-        ("throughput/ab", throughput.value()),
-        ("CPU/ab", cpu.value()),
+        (&*format!("throughput/{name}"), throughput.value()),
+        (&*format!("CPU/{name}"), cpu.value()),
         ("server's core busy", busy.value()),
     ];
-    row("http", PAGE.len() as u64, "anew", &cells);
+    row("http", PAGE.len() as u64, manner, &cells);
 }

@@ -76,6 +76,16 @@ pub struct OptionFault {
     pub help: String,
 }
 
+impl OptionFault {
+    pub fn new(key: &str, message: impl Into<String>, help: impl Into<String>) -> Self {
+        OptionFault {
+            key: key.to_owned(),
+            message: message.into(),
+            help: help.into(),
+        }
+    }
+}
+
 /// A fault in an endpoint: byte range in its text, a sentence, and the correction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndpointFault {

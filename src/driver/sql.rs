@@ -38,12 +38,15 @@ pub const OPERATION: &[Row] = &[
     ),
 ];
 
+/// Appends bytes as a literal of the text protocol.
+pub type WriteLiteral = fn(&[u8], &mut Vec<u8>);
+
 /// A driver's way of writing SQL.
 pub struct Dialect {
     /// The marker of parameter n, from 0: `?` or `$1`.
     pub marker: fn(usize) -> String,
-    /// Appends bytes as a literal of the text protocol.
-    pub literal: fn(&[u8], &mut Vec<u8>),
+    /// None where all statements are prepared.
+    pub literal: Option<WriteLiteral>,
 }
 
 /// A compiled operation, shared by all sessions.
@@ -84,11 +87,11 @@ pub fn compile(
     let list = list.map(Vec::as_slice).unwrap_or_default();
     let texts: Vec<&str> = list.iter().filter_map(Value::as_str).collect();
     if texts.iter().all(|text| text.trim().is_empty()) {
-        return Err(OptionFault {
-            key: "statements".to_owned(),
-            message: "an operation needs at least one statement".to_owned(),
-            help: "statements = [\"SELECT count(*) FROM t\"]".to_owned(),
-        });
+        return Err(OptionFault::new(
+            "statements",
+            "an operation needs at least one statement",
+            "statements = [\"SELECT count(*) FROM t\"]",
+        ));
     }
     let prepared = table.get("prepared").and_then(Value::as_bool) != Some(false);
     let templates = ArgumentTemplate::parse_all(texts.iter().copied())
@@ -136,11 +139,14 @@ fn statement(
         piece.ends_with(|last: char| last.is_alphanumeric() || last == '_' || last == '`')
     };
     if prepared && pieces[..arguments.len()].iter().any(inside_a_name) {
-        return Err(OptionFault {
-            key: "statements".to_owned(),
-            message: "an argument that is part of a name cannot be bound".to_owned(),
-            help: "say `prepared = false`".to_owned(),
-        });
+        return Err(OptionFault::new(
+            "statements",
+            "an argument that is part of a name cannot be bound",
+            match dialect.literal {
+                Some(_) => "say `prepared = false`",
+                None => "name the table whole, and bind values only",
+            },
+        ));
     }
     let (sql, _) = template
         .split_placeholders_as(dialect.marker)
@@ -156,19 +162,17 @@ fn expect(table: &Map<String, Value>) -> Result<Option<Regex>, OptionFault> {
     let Some(text) = table.get("expect").and_then(Value::as_str) else {
         return Ok(None);
     };
-    Regex::new(text).map(Some).map_err(|error| OptionFault {
-        key: "expect".to_owned(),
-        message: format!("this is no regular expression: {error}"),
-        help: "expect = '^\\d+$'".to_owned(),
+    Regex::new(text).map(Some).map_err(|error| {
+        OptionFault::new(
+            "expect",
+            format!("this is no regular expression: {error}"),
+            "expect = '^\\d+$'",
+        )
     })
 }
 
 fn statement_fault(fault: ArgumentFault) -> OptionFault {
-    OptionFault {
-        key: "statements".to_owned(),
-        message: fault.message,
-        help: fault.help,
-    }
+    OptionFault::new("statements", fault.message, fault.help)
 }
 
 impl Statement {
@@ -184,7 +188,11 @@ impl Statement {
                 Some(Argument::Integer(number)) => {
                     out.extend_from_slice(number.to_string().as_bytes());
                 }
-                Some(Argument::Bytes(bytes)) => (dialect.literal)(&bytes, out),
+                Some(Argument::Bytes(bytes)) => {
+                    if let Some(literal) = dialect.literal {
+                        literal(&bytes, out);
+                    }
+                }
                 None => {}
             }
         }
@@ -239,11 +247,11 @@ mod tests {
 
     const DIALECT: Dialect = Dialect {
         marker: |number| format!("${}", number + 1),
-        literal: |bytes, out| {
+        literal: Some(|bytes, out| {
             out.push(b'\'');
             out.extend_from_slice(bytes);
             out.push(b'\'');
-        },
+        }),
     };
 
     fn compiled(table: Value) -> Result<Custom, OptionFault> {

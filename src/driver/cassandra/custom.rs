@@ -32,7 +32,7 @@ pub const OPERATION: &[Row] = &[
 
 const DIALECT: Dialect = Dialect {
     marker: |_| "?".to_owned(),
-    literal: |_, _| {},
+    literal: None,
 };
 
 /// A compiled operation, shared by all sessions.
@@ -74,20 +74,15 @@ fn compile(name: &str, table: &Map<String, Value>) -> Result<Own, OptionFault> {
     })
 }
 
-/// A fault of the statements as one of `cql`, which knows no statements but prepared ones.
+/// A fault of the statements as one of `cql`.
 fn own_words(fault: OptionFault) -> OptionFault {
     if fault.key != "statements" {
         return fault;
     }
-    let help = match fault.help.as_str() {
-        help if help.contains("prepared") => {
-            "name the table whole, and bind values only".to_owned()
-        }
-        help => help.replace(
-            "statements = [\"SELECT count(*) FROM t\"]",
-            "cql = [\"SELECT v FROM t WHERE k = $key\"]",
-        ),
-    };
+    let help = fault.help.replace(
+        "statements = [\"SELECT count(*) FROM t\"]",
+        "cql = [\"SELECT v FROM t WHERE k = $key\"]",
+    );
     OptionFault {
         key: "cql".to_owned(),
         help,

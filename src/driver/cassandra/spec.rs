@@ -1,6 +1,6 @@
 //! What the cassandra driver is, as data: options, operations, endpoints.
 
-use crate::driver::net::endpoint::{Parts, decode};
+use crate::driver::net::endpoint::Parts;
 use crate::driver::spec::{
     DriverSpec, Endpoint, EndpointFault, HeldIn, OptionFault, Options, Store,
 };
@@ -114,13 +114,7 @@ const OPTIONS: &[Row] = &[
 ];
 
 fn check_options(options: &Options) -> Result<(), OptionFault> {
-    let fault = |key: &str, message: String, help: &str| {
-        Err(OptionFault {
-            key: key.to_owned(),
-            message,
-            help: help.to_owned(),
-        })
-    };
+    let fault = |key: &str, message: String, help: &str| Err(OptionFault::new(key, message, help));
     let keyspace = options.text("keyspace").unwrap_or_default();
     if !is_name(&keyspace) {
         let message = format!("`{keyspace}` is no keyspace: at most 48 letters, digits and `_`");
@@ -162,10 +156,7 @@ pub fn parse_endpoint(text: &str) -> Result<Endpoint, EndpointFault> {
 
 /// Reads `cassandra://`. No TLS: the crate's brings a second stack of it, with another provider than all other drivers.
 pub fn parse(text: &str) -> Result<(Endpoint, Login), EndpointFault> {
-    let parts = Parts::of(text).map_err(|fault| EndpointFault {
-        help: EXAMPLE.to_owned(),
-        ..fault
-    })?;
+    let parts = Parts::of(text, EXAMPLE)?;
     if parts.scheme != "cassandra" {
         let message = match parts.scheme {
             "cassandras" => "the cassandra driver has no TLS".to_owned(),
@@ -173,16 +164,8 @@ pub fn parse(text: &str) -> Result<(Endpoint, Login), EndpointFault> {
         };
         return Err(parts.fault(parts.scheme, message, EXAMPLE));
     }
-    let decoded = |part: Option<&str>| match part {
-        None | Some("") => Ok(None),
-        Some(part) => match decode(part) {
-            Some(text) => Ok(Some(text)),
-            None => Err(parts.fault(part, "a wrong percent code", "")),
-        },
-    };
     if let Some((name, _)) = parts.query.first() {
-        let message = format!("`{name}` means nothing in an endpoint");
-        return Err(parts.fault(name, message, EXAMPLE));
+        return Err(parts.meaningless(name, EXAMPLE));
     }
     let keyspace = parts.path.trim_start_matches('/');
     if !keyspace.is_empty() && !is_name(keyspace) {
@@ -190,8 +173,8 @@ pub fn parse(text: &str) -> Result<(Endpoint, Login), EndpointFault> {
         return Err(parts.fault(keyspace, message, EXAMPLE));
     }
     let login = Login {
-        username: decoded(parts.user)?,
-        password: decoded(parts.password)?,
+        username: parts.decoded(parts.user)?,
+        password: parts.decoded(parts.password)?,
         keyspace: (!keyspace.is_empty()).then(|| keyspace.to_owned()),
     };
     Ok((parts.tcp(DEFAULT_PORT)?, login))

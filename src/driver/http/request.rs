@@ -284,11 +284,11 @@ pub fn check_headers(headers: &Value) -> Result<(), OptionFault> {
         } else {
             continue;
         };
-        return Err(OptionFault {
-            key: "headers".to_owned(),
+        return Err(OptionFault::new(
+            "headers",
             message,
-            help: "headers = { accept-language = \"en\" }".to_owned(),
-        });
+            "headers = { accept-language = \"en\" }",
+        ));
     }
     Ok(())
 }
@@ -301,22 +301,18 @@ fn texts_of(table: &Value) -> Vec<(String, String)> {
 }
 
 fn template(key: &str, text: &str) -> Result<ArgumentTemplate, OptionFault> {
-    ArgumentTemplate::parse(text).map_err(|fault| OptionFault {
-        key: key.to_owned(),
-        message: fault.message,
-        help: fault.help,
-    })
+    ArgumentTemplate::parse(text).map_err(|fault| OptionFault::new(key, fault.message, fault.help))
 }
 
 fn compile(table: &Map<String, Value>) -> Result<Request, OptionFault> {
     let text = |key: &str| table.get(key).and_then(Value::as_str);
     let path = text("path").unwrap_or_default();
     if !path.starts_with('/') {
-        return Err(OptionFault {
-            key: "path".to_owned(),
-            message: "a path begins with a slash".to_owned(),
-            help: format!("path = \"/{path}\""),
-        });
+        return Err(OptionFault::new(
+            "path",
+            "a path begins with a slash",
+            format!("path = \"/{path}\""),
+        ));
     }
     let method = text("method").unwrap_or("GET");
     let method = METHODS.into_iter().find(|known| *known == method);
@@ -368,10 +364,12 @@ fn expect(said: Option<&Value>) -> Result<Expect, OptionFault> {
         None => Vec::new(),
     };
     let body = said.get("body").and_then(Value::as_str).map(Regex::new);
-    let body = body.transpose().map_err(|error| OptionFault {
-        key: "expect".to_owned(),
-        message: format!("`body` is no regular expression: {error}"),
-        help: "expect = { body = '^ok$' }".to_owned(),
+    let body = body.transpose().map_err(|error| {
+        OptionFault::new(
+            "expect",
+            format!("`body` is no regular expression: {error}"),
+            "expect = { body = '^ok$' }",
+        )
     })?;
     Ok(Expect {
         statuses: statuses

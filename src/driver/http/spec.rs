@@ -125,13 +125,7 @@ const EXPECT: &[Row] = &[
 ];
 
 fn check_options(options: &Options) -> Result<(), OptionFault> {
-    let fault = |key: &str, message: &str, help: &str| {
-        Err(OptionFault {
-            key: key.to_owned(),
-            message: message.to_owned(),
-            help: help.to_owned(),
-        })
-    };
+    let fault = |key: &str, message: &str, help: &str| Err(OptionFault::new(key, message, help));
     if options.text("http").as_deref() == Some("2") && !options.bool("keep_alive") {
         return fault(
             "keep_alive",
@@ -151,10 +145,7 @@ fn check_options(options: &Options) -> Result<(), OptionFault> {
 
 /// Reads `http://`, `https://` and `http+unix://`; what follows the address is put before every path.
 pub fn parse_endpoint(text: &str) -> Result<Endpoint, EndpointFault> {
-    let parts = Parts::of(text).map_err(|fault| EndpointFault {
-        help: EXAMPLE.to_owned(),
-        ..fault
-    })?;
+    let parts = Parts::of(text, EXAMPLE)?;
     if let Some(user) = parts.user {
         let help = "options = { headers = { authorization = \"Basic {{ secret('TOKEN') }}\" } }";
         return Err(parts.fault(user, "an http endpoint takes no login", help));
@@ -176,7 +167,7 @@ pub fn parse_endpoint(text: &str) -> Result<Endpoint, EndpointFault> {
 
 /// What is put before every path of requests to this endpoint, without a slash at its end.
 pub fn base_path(endpoint: &Endpoint) -> String {
-    let path = match (&endpoint.transport, Parts::of(&endpoint.text)) {
+    let path = match (&endpoint.transport, Parts::of(&endpoint.text, EXAMPLE)) {
         (Transport::Tcp { .. }, Ok(parts)) => decode(parts.path).unwrap_or_default(),
         _ => String::new(),
     };

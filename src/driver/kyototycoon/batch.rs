@@ -4,7 +4,7 @@
 //! another share one, and so do writes. A server answers reads with the records that it has, in the order of the keys, and
 //! writes with their number; deletes go alone, since a number would not say which of the keys were there.
 
-use super::session::{Session, both, magic};
+use super::session::{Session, magic};
 use super::{Protocol, binary};
 use crate::op::{Failure, Operation, Outcome, Reply, Verb};
 
@@ -116,7 +116,7 @@ impl Session {
                 let read = settled(self.answer(Verb::Get, operation, reply).await)?;
                 let written = settled(self.answer(Verb::Set, operation, reply).await)?;
                 reply.ended = None;
-                both(read, written)
+                read.and_written(written)
             }
             Sent::Alone => settled(self.answer(verb, operation, reply).await)?,
             Sent::Together(count) => {

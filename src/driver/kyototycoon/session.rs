@@ -108,7 +108,7 @@ impl Session {
                 let written = self.round_trip(Verb::Set, operation, reply).await?;
                 // The write is part of the operation, so that it ends later than the read says.
                 reply.ended = None;
-                Ok(both(read, written))
+                Ok(read.and_written(written))
             }
             verb => self.round_trip(verb, operation, reply).await,
         }
@@ -369,15 +369,6 @@ fn open(connection: &mut Option<Connection>) -> Result<&mut Connection, Failure>
 
 fn ended() -> Failure {
     Failure::new(ErrorClass::Reset, "the server ended the connection")
-}
-
-/// The outcome of a read and a write of the same key: the first that did not go well, else that of the read.
-pub(super) fn both(read: Outcome, written: Outcome) -> Outcome {
-    match (read, written) {
-        (read, Outcome::Done) => read,
-        (read, written) if read.succeeded() => written,
-        (read, _) => read,
-    }
 }
 
 impl crate::driver::Session for Session {

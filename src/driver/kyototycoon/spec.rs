@@ -72,13 +72,7 @@ const OPTIONS: &[Row] = &[
 ];
 
 fn check_options(options: &Options) -> Result<(), OptionFault> {
-    let fault = |key: &str, message: String, help: &str| {
-        Err(OptionFault {
-            key: key.to_owned(),
-            message,
-            help: help.to_owned(),
-        })
-    };
+    let fault = |key: &str, message: String, help: &str| Err(OptionFault::new(key, message, help));
     let protocol = options.text("protocol").unwrap_or_default();
     let database = options.text("database");
     let named = |name: &String| name.parse::<u16>().is_err();
@@ -99,16 +93,12 @@ fn check_options(options: &Options) -> Result<(), OptionFault> {
 
 /// Reads `kyototycoon://host:port`.
 pub fn parse_endpoint(text: &str) -> Result<Endpoint, EndpointFault> {
-    let parts = Parts::of(text).map_err(|fault| EndpointFault {
-        help: EXAMPLE.to_owned(),
-        ..fault
-    })?;
+    let parts = Parts::of(text, EXAMPLE)?;
     if let Some(login) = parts.user.or(parts.password) {
         return Err(parts.fault(login, "Kyoto Tycoon has no login", EXAMPLE));
     }
     if let Some((name, _)) = parts.query.first() {
-        let message = format!("`{name}` means nothing in an endpoint");
-        return Err(parts.fault(name, message, EXAMPLE));
+        return Err(parts.meaningless(name, EXAMPLE));
     }
     if !parts.path.trim_start_matches('/').is_empty() {
         let message = "the database is an option, and no part of the endpoint";

@@ -3,7 +3,7 @@
 //! With `multi_get`, gets that follow one another on their way to the same server share one request; a server answers
 //! such a request with the values that it has, in the order of the keys, and one `END`.
 
-use super::session::{Session, both};
+use super::session::Session;
 use super::wire;
 use crate::driver::net::lost;
 use crate::op::{Failure, Operation, Outcome, Reply, Verb};
@@ -184,7 +184,7 @@ impl Session {
                 let read = settled(read)?;
                 let written = server.answer(protocol, Verb::Set, operation, reply).await;
                 reply.ended = None;
-                both(read, settled(written)?)
+                read.and_written(settled(written)?)
             } else {
                 let verb = operation.verb;
                 settled(server.answer(protocol, verb, operation, reply).await)?

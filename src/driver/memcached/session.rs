@@ -78,7 +78,7 @@ impl Session {
                     .await?;
                 // The write is part of the operation, so that it ends later than the read says.
                 reply.ended = None;
-                Ok(both(read, written))
+                Ok(read.and_written(written))
             }
             Verb::Increment => server.increment(protocol, operation, reply).await,
             verb => server.round_trip(protocol, verb, operation, reply).await,
@@ -330,15 +330,6 @@ impl Server {
 #[inline]
 fn is_storage(verb: Verb) -> bool {
     matches!(verb, Verb::Set | Verb::Insert | Verb::Update)
-}
-
-/// The outcome of a read and a write of the same key: the first that did not go well, else that of the read.
-pub(super) fn both(read: Outcome, written: Outcome) -> Outcome {
-    match (read, written) {
-        (read, Outcome::Done) => read,
-        (read, written) if read.succeeded() => written,
-        (read, _) => read,
-    }
 }
 
 impl crate::driver::Session for Session {

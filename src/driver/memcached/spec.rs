@@ -57,28 +57,24 @@ const OPTIONS: &[Row] = &[
 
 fn check_options(options: &Options) -> Result<(), OptionFault> {
     if options.bool("multi_get") && options.text("protocol").as_deref() == Some("meta") {
-        return Err(OptionFault {
-            key: "multi_get".to_owned(),
-            message: "the meta protocol has no get of many keys".to_owned(),
-            help: "multi_get = false".to_owned(),
-        });
+        return Err(OptionFault::new(
+            "multi_get",
+            "the meta protocol has no get of many keys",
+            "multi_get = false",
+        ));
     }
     Ok(())
 }
 
 /// Reads `memcached://host:port` and `memcached+unix:///path`.
 pub fn parse_endpoint(text: &str) -> Result<Endpoint, EndpointFault> {
-    let parts = Parts::of(text).map_err(|fault| EndpointFault {
-        help: EXAMPLE.to_owned(),
-        ..fault
-    })?;
+    let parts = Parts::of(text, EXAMPLE)?;
     if let Some(login) = parts.user.or(parts.password) {
         let message = "there is no login in the text protocol";
         return Err(parts.fault(login, message, EXAMPLE));
     }
     if let Some((name, _)) = parts.query.first() {
-        let message = format!("`{name}` means nothing in an endpoint");
-        return Err(parts.fault(name, message, EXAMPLE));
+        return Err(parts.meaningless(name, EXAMPLE));
     }
     match parts.scheme {
         "memcached" if parts.path.trim_start_matches('/').is_empty() => parts.tcp(DEFAULT_PORT),

@@ -132,11 +132,7 @@ pub fn check(table: &Map<String, Value>) -> Result<(), OptionFault> {
 }
 
 fn fault(key: &str, message: impl Into<String>, help: &str) -> OptionFault {
-    OptionFault {
-        key: key.to_owned(),
-        message: message.into(),
-        help: help.to_owned(),
-    }
+    OptionFault::new(key, message, help)
 }
 
 fn compile(table: &Map<String, Value>) -> Result<Custom, OptionFault> {

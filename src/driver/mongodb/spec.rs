@@ -106,13 +106,7 @@ const OPERATION: &[Row] = &[
 ];
 
 fn check_options(options: &Options) -> Result<(), OptionFault> {
-    let fault = |key: &str, message: &str, help: &str| {
-        Err(OptionFault {
-            key: key.to_owned(),
-            message: message.to_owned(),
-            help: help.to_owned(),
-        })
-    };
+    let fault = |key: &str, message: &str, help: &str| Err(OptionFault::new(key, message, help));
     let pooled = options.text("clients").as_deref() == Some("per_worker");
     if options.is_set("pool_size") && !pooled {
         let message = "a client of one session has one connection";
@@ -139,10 +133,7 @@ fn durability(options: &Options) -> Option<Durability> {
 /// Reads `mongodb://user:password@host:port/database?options`, one server per endpoint, and lets the crate check the
 /// options.
 pub fn parse_endpoint(text: &str) -> Result<Endpoint, EndpointFault> {
-    let parts = Parts::of(text).map_err(|fault| EndpointFault {
-        help: EXAMPLE.to_owned(),
-        ..fault
-    })?;
+    let parts = Parts::of(text, EXAMPLE)?;
     if parts.scheme != "mongodb" {
         let message = format!("`{}` is no scheme of the mongodb driver", parts.scheme);
         let help = "mongodb://host:port/database; where `mongodb+srv` names several servers, one endpoint for each";

@@ -1,6 +1,6 @@
 //! What the mysql driver is, as data: options, operations, endpoints.
 
-use crate::driver::net::endpoint::{Parts, decode};
+use crate::driver::net::endpoint::Parts;
 use crate::driver::spec::{
     DriverSpec, Endpoint, EndpointFault, HeldIn, OptionFault, Options, Store, Transport,
 };
@@ -14,7 +14,7 @@ const EXAMPLE: &str = "mysql://user:password@127.0.0.1:3306/database";
 
 pub const DIALECT: Dialect = Dialect {
     marker: |_| "?".to_owned(),
-    literal,
+    literal: Some(literal),
 };
 
 /// Bytes as a quoted string, whatever the server's sql_mode: in hex where a plain string would need escapes.
@@ -114,13 +114,7 @@ const OPTIONS: &[Row] = &[
 ];
 
 fn check_options(options: &Options) -> Result<(), OptionFault> {
-    let fault = |key: &str, message: String, help: &str| {
-        Err(OptionFault {
-            key: key.to_owned(),
-            message,
-            help: help.to_owned(),
-        })
-    };
+    let fault = |key: &str, message: String, help: &str| Err(OptionFault::new(key, message, help));
     let each = options.text("reconnect").as_deref() == Some("each");
     if each && options.integer("pool").unwrap_or(0) > 0 {
         let message = "a pool keeps connections, and `reconnect = \"each\"` keeps none".to_owned();
@@ -162,43 +156,32 @@ pub fn parse_endpoint(text: &str) -> Result<Endpoint, EndpointFault> {
 
 /// Reads `mysql://user:password@host:port/database?socket=/path&tls=true`; with a socket the host does not count.
 pub fn parse(text: &str) -> Result<(Endpoint, Login), EndpointFault> {
-    let parts = Parts::of(text).map_err(|fault| EndpointFault {
-        help: EXAMPLE.to_owned(),
-        ..fault
-    })?;
+    let parts = Parts::of(text, EXAMPLE)?;
     if !matches!(parts.scheme, "mysql" | "mariadb") {
         let message = format!("`{}` is no scheme of the mysql driver", parts.scheme);
         return Err(parts.fault(parts.scheme, message, "mysql:// or mariadb://"));
     }
-    let decoded = |part: Option<&str>| match part {
-        None | Some("") => Ok(None),
-        Some(part) => match decode(part) {
-            Some(text) => Ok(Some(text)),
-            None => Err(parts.fault(part, "a wrong percent code", "")),
-        },
-    };
     let database = parts.path.trim_start_matches('/');
     if database.contains('/') {
         return Err(parts.fault(database, "a database is one name", EXAMPLE));
     }
     let mut login = Login {
-        user: decoded(parts.user)?,
-        password: decoded(parts.password)?,
-        database: decoded(Some(database))?,
+        user: parts.decoded(parts.user)?,
+        password: parts.decoded(parts.password)?,
+        database: parts.decoded(Some(database))?,
         tls: false,
     };
     let mut socket = None;
     for (name, value) in &parts.query {
         match (*name, *value) {
-            ("socket", _) => socket = decoded(Some(value))?,
+            ("socket", _) => socket = parts.decoded(Some(value))?,
             ("tls", "true") => login.tls = true,
             ("tls", "false") => login.tls = false,
             ("tls", other) => {
                 return Err(parts.fault(other, "`tls` is true or false", "?tls=true"));
             }
             (other, _) => {
-                let message = format!("`{other}` means nothing in an endpoint");
-                return Err(parts.fault(other, message, "socket or tls"));
+                return Err(parts.meaningless(other, "socket or tls"));
             }
         }
     }

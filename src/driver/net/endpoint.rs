@@ -23,8 +23,15 @@ pub struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Takes `text` apart. Errors point at the byte range of the wrong part.
-    pub fn of(text: &'a str) -> Result<Parts<'a>, EndpointFault> {
+    /// Takes `text` apart. Errors point at the byte range of the wrong part, with `example` as their help.
+    pub fn of(text: &'a str, example: &str) -> Result<Parts<'a>, EndpointFault> {
+        Parts::taken_apart(text).map_err(|fault| EndpointFault {
+            help: example.to_owned(),
+            ..fault
+        })
+    }
+
+    fn taken_apart(text: &'a str) -> Result<Parts<'a>, EndpointFault> {
         let (scheme, rest) = text.split_once("://").ok_or_else(|| EndpointFault {
             start: 0,
             end: text.len(),
@@ -65,6 +72,23 @@ impl<'a> Parts<'a> {
     /// A fault at `part`, which must be borrowed from the endpoint's text.
     pub fn fault(&self, part: &str, message: impl Into<String>, help: &str) -> EndpointFault {
         fault_at(self.text, part, message.into(), help)
+    }
+
+    /// A part without its percent codes; none where it is empty.
+    pub fn decoded(&self, part: Option<&str>) -> Result<Option<String>, EndpointFault> {
+        match part {
+            None | Some("") => Ok(None),
+            Some(part) => match decode(part) {
+                Some(text) => Ok(Some(text)),
+                None => Err(self.fault(part, "a wrong percent code", "")),
+            },
+        }
+    }
+
+    /// The fault of a name in the query that the driver does not know.
+    pub fn meaningless(&self, name: &str, help: &str) -> EndpointFault {
+        let message = format!("`{name}` means nothing in an endpoint");
+        self.fault(name, message, help)
     }
 
     /// The endpoint as TCP; `default_port` where it says none. A missing host is a fault.
@@ -173,7 +197,7 @@ mod tests {
 
     #[test]
     fn every_part_is_found() {
-        let parts = Parts::of("redis://me:p%40ss@db1.example:7001/3?a=b&c").unwrap();
+        let parts = Parts::of("redis://me:p%40ss@db1.example:7001/3?a=b&c", "x://host").unwrap();
         assert_eq!(parts.scheme, "redis");
         assert_eq!((parts.user, parts.password), (Some("me"), Some("p%40ss")));
         assert_eq!((parts.host, parts.port), ("db1.example", Some(7001)));
@@ -184,41 +208,60 @@ mod tests {
 
     #[test]
     fn an_ipv6_address_stands_in_brackets() {
-        let endpoint = Parts::of("x://[::1]:90").unwrap().tcp(1).unwrap();
+        let endpoint = Parts::of("x://[::1]:90", "x://host")
+            .unwrap()
+            .tcp(1)
+            .unwrap();
         assert_eq!(endpoint.label, "[::1]:90");
-        assert!(Parts::of("x://[::1:90").is_err());
+        assert!(Parts::of("x://[::1:90", "x://host").is_err());
     }
 
     #[test]
     fn a_password_with_an_at_sign_does_not_end_early() {
-        let parts = Parts::of("x://:a@b@host").unwrap();
+        let parts = Parts::of("x://:a@b@host", "x://host").unwrap();
         assert_eq!((parts.password, parts.host), (Some("a@b"), "host"));
     }
 
     #[test]
     fn a_wrong_port_is_pointed_at() {
-        let fault = Parts::of("redis://host:70000/1").unwrap_err();
+        let fault = Parts::of("redis://host:70000/1", "x://host").unwrap_err();
         assert_eq!((fault.start, fault.end), (13, 18));
-        assert!(Parts::of("redis://host:0").is_err());
-        assert!(Parts::of("redis://host:").is_err());
+        assert!(Parts::of("redis://host:0", "x://host").is_err());
+        assert!(Parts::of("redis://host:", "x://host").is_err());
     }
 
     #[test]
     fn the_label_holds_no_secret() {
-        let endpoint = Parts::of("redis://u:secret@h:1").unwrap().tcp(1).unwrap();
+        let endpoint = Parts::of("redis://u:secret@h:1", "x://host")
+            .unwrap()
+            .tcp(1)
+            .unwrap();
         assert_eq!(endpoint.label, "h:1");
     }
 
     #[test]
     fn a_unix_socket_needs_a_path_and_no_host() {
-        let endpoint = Parts::of("unix:///run/a%20b.sock").unwrap().unix().unwrap();
+        let endpoint = Parts::of("unix:///run/a%20b.sock", "x://host")
+            .unwrap()
+            .unix()
+            .unwrap();
         assert_eq!(endpoint.label, "/run/a b.sock");
-        assert!(Parts::of("unix://run/a.sock").unwrap().unix().is_err());
-        assert!(Parts::of("unix:///a%zz").unwrap().unix().is_err());
+        assert!(
+            Parts::of("unix://run/a.sock", "x://host")
+                .unwrap()
+                .unix()
+                .is_err()
+        );
+        assert!(
+            Parts::of("unix:///a%zz", "x://host")
+                .unwrap()
+                .unix()
+                .is_err()
+        );
     }
 
     #[test]
     fn a_text_without_scheme_is_refused() {
-        assert!(Parts::of("127.0.0.1:6379").is_err());
+        assert!(Parts::of("127.0.0.1:6379", "x://host").is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! What the postgres driver is, as data: options, operations, endpoints.
 
-use crate::driver::net::endpoint::{Parts, decode};
+use crate::driver::net::endpoint::Parts;
 use crate::driver::spec::{
     DriverSpec, Endpoint, EndpointFault, HeldIn, OptionFault, Options, Store, Transport,
 };
@@ -14,7 +14,7 @@ const EXAMPLE: &str = "postgres://user:password@127.0.0.1:5432/database";
 
 pub const DIALECT: Dialect = Dialect {
     marker: |number| format!("${}", number + 1),
-    literal,
+    literal: Some(literal),
 };
 
 /// Text as a quoted string, whatever `standard_conforming_strings` says; bytes that are none as `bytea`.
@@ -86,11 +86,11 @@ const OPTIONS: &[Row] = &[
 fn check_options(options: &Options) -> Result<(), OptionFault> {
     let table = options.text("table_options").unwrap_or_default();
     match table.contains(';') {
-        true => Err(OptionFault {
-            key: "table_options".to_owned(),
-            message: "this is more than one statement".to_owned(),
-            help: "table_options = \"WITH (fillfactor = 70)\"".to_owned(),
-        }),
+        true => Err(OptionFault::new(
+            "table_options",
+            "this is more than one statement",
+            "table_options = \"WITH (fillfactor = 70)\"",
+        )),
         false => Ok(()),
     }
 }
@@ -115,36 +115,26 @@ pub fn parse_endpoint(text: &str) -> Result<Endpoint, EndpointFault> {
 /// Reads `postgres://user:password@host:port/database?host=/directory&sslmode=require`; with a directory of sockets the
 /// host does not count.
 pub fn parse(text: &str) -> Result<(Endpoint, Login), EndpointFault> {
-    let parts = Parts::of(text).map_err(|fault| EndpointFault {
-        help: EXAMPLE.to_owned(),
-        ..fault
-    })?;
+    let parts = Parts::of(text, EXAMPLE)?;
     if !matches!(parts.scheme, "postgres" | "postgresql") {
         let message = format!("`{}` is no scheme of the postgres driver", parts.scheme);
         let help = "postgres:// or postgresql://";
         return Err(parts.fault(parts.scheme, message, help));
     }
-    let decoded = |part: Option<&str>| match part {
-        None | Some("") => Ok(None),
-        Some(part) => match decode(part) {
-            Some(text) => Ok(Some(text)),
-            None => Err(parts.fault(part, "a wrong percent code", "")),
-        },
-    };
     let database = parts.path.trim_start_matches('/');
     if database.contains('/') {
         return Err(parts.fault(database, "a database is one name", EXAMPLE));
     }
     let mut login = Login {
-        user: decoded(parts.user)?,
-        password: decoded(parts.password)?,
-        database: decoded(Some(database))?,
+        user: parts.decoded(parts.user)?,
+        password: parts.decoded(parts.password)?,
+        database: parts.decoded(Some(database))?,
         tls: false,
     };
     let mut directory = None;
     for (name, value) in &parts.query {
         match (*name, *value) {
-            ("host", _) => directory = decoded(Some(value))?,
+            ("host", _) => directory = parts.decoded(Some(value))?,
             ("sslmode", "require") => login.tls = true,
             ("sslmode", "disable") => login.tls = false,
             ("sslmode", other) => {
@@ -152,8 +142,7 @@ pub fn parse(text: &str) -> Result<(Endpoint, Login), EndpointFault> {
                 return Err(parts.fault(other, message, "?sslmode=require"));
             }
             (other, _) => {
-                let message = format!("`{other}` means nothing in an endpoint");
-                return Err(parts.fault(other, message, "host or sslmode"));
+                return Err(parts.meaningless(other, "host or sslmode"));
             }
         }
     }

@@ -101,11 +101,7 @@ pub fn check(table: &Map<String, serde_json::Value>) -> Result<(), OptionFault> 
 }
 
 fn compile(table: &Map<String, serde_json::Value>) -> Result<Custom, OptionFault> {
-    let fault = |key: &str, message: String, help: &str| OptionFault {
-        key: key.to_owned(),
-        message,
-        help: help.to_owned(),
-    };
+    let fault = |key: &str, message: String, help: &str| OptionFault::new(key, message, help);
     let (mut command, expect) = command_of(table);
     let lag = table.get("replication_lag") == Some(&serde_json::Value::Bool(true));
     if lag && !(command.is_empty() && expect.is_none()) {

@@ -100,7 +100,7 @@ impl Session {
         let written = self.round_trip(Verb::Set, operation, reply).await?;
         // The write is part of the operation, so that it ends later than the read says.
         reply.ended = None;
-        Ok(both(read, written))
+        Ok(read.and_written(written))
     }
 
     /// An answer that nobody asked for would be taken for that of the next request.
@@ -413,7 +413,7 @@ impl Session {
                     let read = settled(self.answer(Verb::Get, operation, reply).await)?;
                     let written = settled(self.answer(Verb::Set, operation, reply).await)?;
                     reply.ended = None;
-                    both(read, written)
+                    read.and_written(written)
                 }
                 verb => settled(self.answer(verb, operation, reply).await)?,
             };
@@ -485,15 +485,6 @@ fn settled(result: Result<Outcome, Failure>) -> Result<Outcome, Failure> {
     match result {
         Err(failure) if !failure.broken => Ok(Outcome::from(failure)),
         other => other,
-    }
-}
-
-/// The outcome of a read and a write of the same key: the first that did not go well, else that of the read.
-fn both(read: Outcome, written: Outcome) -> Outcome {
-    match (read, written) {
-        (read, Outcome::Done) => read,
-        (read, written) if read.succeeded() => written,
-        (read, _) => read,
     }
 }
 

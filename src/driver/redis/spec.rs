@@ -1,6 +1,6 @@
 //! What the redis driver is, as data: options, operations, endpoints.
 
-use crate::driver::net::endpoint::{Parts, decode};
+use crate::driver::net::endpoint::Parts;
 use crate::driver::spec::{
     DriverSpec, Endpoint, EndpointFault, HeldIn, OptionFault, Options, Store, Transport,
 };
@@ -126,42 +126,42 @@ const OPERATION: &[Row] = &[
 
 fn check_options(options: &Options) -> Result<(), OptionFault> {
     if options.is_set("username") && !options.is_set("password") {
-        return Err(OptionFault {
-            key: "username".to_owned(),
-            message: "a user name without a password logs in nobody".to_owned(),
-            help: "password = \"{{ secret('REDIS_PASSWORD') }}\"".to_owned(),
-        });
+        return Err(OptionFault::new(
+            "username",
+            "a user name without a password logs in nobody",
+            "password = \"{{ secret('REDIS_PASSWORD') }}\"",
+        ));
     }
     if options.is_set("tls_ca") && options.bool("tls_insecure") {
-        return Err(OptionFault {
-            key: "tls_ca".to_owned(),
-            message: "with `tls_insecure` no authority is asked".to_owned(),
-            help: "tls_insecure = false".to_owned(),
-        });
+        return Err(OptionFault::new(
+            "tls_ca",
+            "with `tls_insecure` no authority is asked",
+            "tls_insecure = false",
+        ));
     }
     if options.is_set("wait_timeout") && !options.is_set("wait") {
-        return Err(OptionFault {
-            key: "wait_timeout".to_owned(),
-            message: "no write waits for a replica".to_owned(),
-            help: "wait = 1".to_owned(),
-        });
+        return Err(OptionFault::new(
+            "wait_timeout",
+            "no write waits for a replica",
+            "wait = 1",
+        ));
     }
     let whole = |limit: std::time::Duration| {
         limit.as_millis() > 0 && limit.subsec_nanos().is_multiple_of(1_000_000)
     };
     if !options.duration("wait_timeout").is_some_and(whole) {
-        return Err(OptionFault {
-            key: "wait_timeout".to_owned(),
-            message: "a server waits whole milliseconds, at least one".to_owned(),
-            help: "wait_timeout = \"1s\"".to_owned(),
-        });
+        return Err(OptionFault::new(
+            "wait_timeout",
+            "a server waits whole milliseconds, at least one",
+            "wait_timeout = \"1s\"",
+        ));
     }
     if options.bool("cluster") && options.integer("database") != Some(0) {
-        return Err(OptionFault {
-            key: "database".to_owned(),
-            message: "a cluster has one database, number 0".to_owned(),
-            help: "database = 0".to_owned(),
-        });
+        return Err(OptionFault::new(
+            "database",
+            "a cluster has one database, number 0",
+            "database = 0",
+        ));
     }
     Ok(())
 }
@@ -181,10 +181,7 @@ pub fn parse_endpoint(text: &str) -> Result<Endpoint, EndpointFault> {
 
 /// Reads `redis://`, `rediss://` (TLS), `redis+unix://` and `unix://`.
 pub fn parse(text: &str) -> Result<(Endpoint, Login), EndpointFault> {
-    let parts = Parts::of(text).map_err(|fault| EndpointFault {
-        help: EXAMPLE.to_owned(),
-        ..fault
-    })?;
+    let parts = Parts::of(text, EXAMPLE)?;
     let endpoint = match parts.scheme {
         "redis" | "rediss" => parts.tcp(DEFAULT_PORT)?,
         "redis+unix" | "unix" => parts.unix()?,
@@ -199,17 +196,10 @@ pub fn parse(text: &str) -> Result<(Endpoint, Login), EndpointFault> {
 }
 
 fn login(parts: &Parts<'_>, unix: bool) -> Result<Login, EndpointFault> {
-    let decoded = |part: Option<&str>| match part {
-        None | Some("") => Ok(None),
-        Some(part) => match decode(part) {
-            Some(text) => Ok(Some(text)),
-            None => Err(parts.fault(part, "a wrong percent code", "")),
-        },
-    };
     let mut login = Login {
         tls: parts.scheme == "rediss",
-        username: decoded(parts.user)?,
-        password: decoded(parts.password)?,
+        username: parts.decoded(parts.user)?,
+        password: parts.decoded(parts.password)?,
         database: None,
     };
     let path = parts.path.trim_start_matches('/');
@@ -219,11 +209,10 @@ fn login(parts: &Parts<'_>, unix: bool) -> Result<Login, EndpointFault> {
     for (name, value) in &parts.query {
         match *name {
             "db" => login.database = Some(database(parts, value)?),
-            "user" => login.username = decoded(Some(value))?,
-            "pass" | "password" => login.password = decoded(Some(value))?,
+            "user" => login.username = parts.decoded(Some(value))?,
+            "pass" | "password" => login.password = parts.decoded(Some(value))?,
             other => {
-                let message = format!("`{other}` means nothing in an endpoint");
-                return Err(parts.fault(other, message, "db, user or password"));
+                return Err(parts.meaningless(other, "db, user or password"));
             }
         }
     }

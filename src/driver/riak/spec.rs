@@ -111,13 +111,8 @@ const OPTIONS: &[Row] = &[
 ];
 
 fn check_options(options: &Options) -> Result<(), OptionFault> {
-    let fault = |key: &str, message: String, help: String| {
-        Err(OptionFault {
-            key: key.to_owned(),
-            message,
-            help,
-        })
-    };
+    let fault =
+        |key: &str, message: String, help: String| Err(OptionFault::new(key, message, help));
     for key in ["bucket", "bucket_type"] {
         if options.text(key).as_deref() == Some("") {
             let help = format!("{key} = \"dbbench\"");
@@ -160,10 +155,7 @@ pub fn parse_endpoint(text: &str) -> Result<Endpoint, EndpointFault> {
 }
 
 fn parse(text: &str) -> Result<Endpoint, EndpointFault> {
-    let parts = Parts::of(text).map_err(|fault| EndpointFault {
-        help: EXAMPLE.to_owned(),
-        ..fault
-    })?;
+    let parts = Parts::of(text, EXAMPLE)?;
     if parts.scheme != "riak" {
         let message = format!("`{}` is no scheme of the riak driver", parts.scheme);
         return Err(parts.fault(parts.scheme, message, EXAMPLE));
@@ -173,8 +165,7 @@ fn parse(text: &str) -> Result<Endpoint, EndpointFault> {
         return Err(parts.fault(login, message, EXAMPLE));
     }
     if let Some((name, _)) = parts.query.first() {
-        let message = format!("`{name}` means nothing in an endpoint");
-        return Err(parts.fault(name, message, EXAMPLE));
+        return Err(parts.meaningless(name, EXAMPLE));
     }
     if !parts.path.trim_start_matches('/').is_empty() {
         let message = "the bucket is an option, not part of an endpoint";

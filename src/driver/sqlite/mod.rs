@@ -10,10 +10,10 @@ mod spec;
 
 use crate::driver::embedded::{make_directory, not_an_integer};
 use crate::driver::spec::{DriverSpec, Endpoint};
+use crate::driver::sql::{self, Custom};
 use crate::driver::{Control, Driver, Session, Target, Worker};
 use crate::op::{ErrorClass, Failure, Operation, Outcome, Reply, Verb};
 use connection::{Config, bytes_of, failure, insert_failure};
-use custom::Custom;
 use rusqlite::{Connection, ToSql, params};
 use std::sync::{Arc, Mutex};
 
@@ -47,7 +47,7 @@ impl Driver for Sqlite {
 
     fn open(target: Target) -> Result<Self, Failure> {
         make_directory(&target.directory)?;
-        let operations = custom::compile_all(&target.operations)?;
+        let operations = sql::compile_all(&target.operations, &custom::DIALECT)?;
         let config = Config::new(target.directory.join("dbbench.sqlite"), &target.options);
         let keeper = config.open()?;
         config.make_table(&keeper)?;
@@ -212,7 +212,7 @@ impl SqliteSession {
         reply: &mut Reply,
     ) -> Result<Outcome, Failure> {
         match self.operations.get(usize::from(number)) {
-            Some(Some(custom)) => custom.execute(&self.connection, operation, reply),
+            Some(Some(custom)) => custom::execute(custom, &self.connection, operation, reply),
             _ => Err(Failure::new(
                 ErrorClass::Client,
                 "this operation has no entry for sqlite",

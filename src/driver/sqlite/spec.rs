@@ -103,11 +103,11 @@ pub const OPERATION: &[Row] = &[
 fn check_options(options: &Options) -> Result<(), OptionFault> {
     let page = options.size("page_size").unwrap_or(4096);
     if !page.is_power_of_two() || !(512..=65_536).contains(&page) {
-        return Err(OptionFault {
-            key: "page_size".to_owned(),
-            message: format!("a page of {page} bytes is none that SQLite can have"),
-            help: "page_size = \"4KiB\"".to_owned(),
-        });
+        return Err(OptionFault::new(
+            "page_size",
+            format!("a page of {page} bytes is none that SQLite can have"),
+            "page_size = \"4KiB\"",
+        ));
     }
     pragmas(options)
         .iter()
@@ -121,13 +121,7 @@ fn check_pragma(text: &str) -> Result<(), OptionFault> {
         .unwrap_or(text.len());
     let name = text[..name_end].to_ascii_lowercase();
     let name = name.rsplit('.').next().unwrap_or_default();
-    let fault = |message: String, help: String| {
-        Err(OptionFault {
-            key: "pragmas".to_owned(),
-            message,
-            help,
-        })
-    };
+    let fault = |message: String, help: String| Err(OptionFault::new("pragmas", message, help));
     if name.is_empty() || text.contains(';') {
         return fault(
             format!("`{text}` is no pragma"),
