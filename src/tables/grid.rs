@@ -333,7 +333,8 @@ impl Ratios {
         }
         match number(&base_key, self.column.unwrap_or(column)) {
             Some(0.0) => Err("the base of the ratio is 0".to_owned()),
-            Some(base) => Ok(json!(100.0 * own / base)),
+            // In this order the base itself is exactly 100.
+            Some(base) => Ok(json!(own / base * 100.0)),
             None => Err("the base of the ratio is not known".to_owned()),
         }
     }

@@ -193,6 +193,20 @@ fn merged_repeats_support_percentiles_that_one_does_not() {
 }
 
 #[test]
+fn the_base_of_a_ratio_is_exactly_100_percent() {
+    let plan = fixture::plan_of(&[("case", &[json!(1)])], 1);
+    for base in [0.8598345041415322, 0.6737996885089753, 0.6626844681715202] {
+        assert_ne!(100.0 * base / base, 100.0, "rounding shows on this one");
+        let value = format!("{base} + 0 * load.operations");
+        let mut definition = table(&["case"], &[("rate", &value)]);
+        definition.ratio_to.insert("case".into(), json!(1));
+        definition.ratio_name = "percent".into();
+        let text = made(&plan, &[load(20, 0)], definition).unwrap();
+        assert!(text.ends_with(&format!("1,{base},100,,\n")), "{text}");
+    }
+}
+
+#[test]
 fn ratios_are_those_of_the_published_access_logs() {
     // experiments: requests per second by case, and seconds of a full scan by engine.
     let plan = fixture::plan_of(&[("case", &[json!(1), json!(2), json!(3), json!(4)])], 1);
