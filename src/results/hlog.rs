@@ -9,7 +9,7 @@ use super::ResultsError;
 use super::columns::counts_in_figures;
 use crate::measure::record::{Latencies, WindowRecord};
 use crate::plan::PhasePlan;
-use base64::Engine;
+use base64_simd::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::interval_log::{
     IntervalLogIterator, IntervalLogWriterBuilder, IntervalLogWriterError, LogEntry, Tag,
@@ -326,8 +326,8 @@ pub fn read_intervals(
         if !wanted(tag) {
             continue;
         }
-        let encoded = base64::engine::general_purpose::STANDARD
-            .decode(line.encoded_histogram())
+        let encoded = STANDARD
+            .decode_to_vec(line.encoded_histogram())
             .map_err(|error| damaged(error.to_string()))?;
         let histogram: Histogram<u64> = deserializer
             .deserialize(&mut encoded.as_slice())

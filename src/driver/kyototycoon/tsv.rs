@@ -3,8 +3,7 @@
 //!
 //! Knows bytes only. A value that needs no decoding is lent out where it lies.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64_simd::STANDARD;
 use memchr::memchr;
 
 /// How both columns of every line are spelled.
@@ -105,12 +104,7 @@ impl Encoding {
     pub fn push(self, bytes: &[u8], out: &mut Vec<u8>) {
         match self {
             Encoding::Plain => out.extend_from_slice(bytes),
-            Encoding::Base64 => {
-                let start = out.len();
-                out.resize(start + self.length(bytes), 0);
-                let encoded = STANDARD.encode_slice(bytes, &mut out[start..]);
-                debug_assert!(encoded.is_ok(), "the length is that of base64");
-            }
+            Encoding::Base64 => STANDARD.encode_append(bytes, out),
             Encoding::Url => push_escaped(bytes, b'%', unreserved, out),
             Encoding::Quoted => push_escaped(bytes, b'=', quotable, out),
         }
@@ -122,7 +116,7 @@ impl Encoding {
         let escape = match self {
             Encoding::Plain => return Some(spelled),
             Encoding::Base64 => {
-                STANDARD.decode_vec(spelled, scratch).ok()?;
+                STANDARD.decode_append(spelled, scratch).ok()?;
                 return Some(scratch);
             }
             Encoding::Url => b'%',

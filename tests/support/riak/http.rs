@@ -2,8 +2,7 @@
 
 use super::store::{Name, Object, Store, clock_of};
 use super::{Answer, Mood};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD as BASE64;
+use base64_simd::STANDARD as BASE64;
 use serde_json::{Value, json};
 
 /// The length of the first whole request; None where it is not whole yet.
@@ -237,7 +236,10 @@ fn put(request: &Request, name: &Name, key: &[u8], store: &mut Store) -> Answer 
     }
     let seen = match request.header("X-Riak-Vclock") {
         None => Some(0),
-        Some(text) => BASE64.decode(text).ok().and_then(|clock| clock_of(&clock)),
+        Some(text) => BASE64
+            .decode_to_vec(text)
+            .ok()
+            .and_then(|clock| clock_of(&clock)),
     };
     let Some(seen) = seen else {
         return page(
@@ -283,7 +285,10 @@ fn wrong_parameter(request: &Request, copies: u32) -> Option<String> {
 
 fn found(request: &Request, object: &Object) -> Answer {
     let to_head = request.method == "HEAD";
-    let clock = format!("X-Riak-Vclock: {}\r\n", BASE64.encode(object.vclock()));
+    let clock = format!(
+        "X-Riak-Vclock: {}\r\n",
+        BASE64.encode_to_string(object.vclock())
+    );
     let common = format!("{clock}Vary: Accept, Accept-Encoding\r\n");
     if let [content] = object.contents.as_slice() {
         let head = format!(
@@ -340,7 +345,7 @@ fn found(request: &Request, object: &Object) -> Answer {
 
 fn not_found(tombstone: Option<&Object>, to_head: bool) -> Answer {
     let head = tombstone.map_or_else(String::new, |object| {
-        let clock = BASE64.encode(object.vclock());
+        let clock = BASE64.encode_to_string(object.vclock());
         format!("X-Riak-Vclock: {clock}\r\nX-Riak-Deleted: true\r\n")
     });
     whole(
