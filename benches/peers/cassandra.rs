@@ -3,12 +3,20 @@
 
 use super::{CONNECTIONS, Figure, SERVER_CPU, Server, add, both, ours, peer, rounds, row};
 use crate::common::{Median, client_on, drive, kvs_phase, open};
-use dbbench::engine::entry::DriverEntry;
+use dbbench::driver::spec::Endpoint;
+use dbbench::engine::entry::{DriverEntry, OpenDriver};
 use serde_json::Value;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+
+/// Of the phases of `kvs_phase`, and those that latte loads and goes through again and again.
+const OUR_KEYS: u64 = 1_000;
+const LATTE_KEYS: u64 = 1_000;
+
+/// A node's memory does not hold larger values while it counts them.
+const COUNTED: u64 = 2_560;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios/servers/cassandra");
 
@@ -33,6 +41,12 @@ pub fn cassandra() {
             drive(&*driver, &endpoint, &fill, &client_on(None));
             let latte = Latte::new(directory.path(), server.port, operation, bytes);
             latte.load();
+            if bytes <= COUNTED {
+                let rows = count(&*driver, &endpoint);
+                if rows != OUR_KEYS + LATTE_KEYS {
+                    println!("cassandra: {rows} rows: latte did not load its keys");
+                }
+            }
             let (mut throughput, mut cpu) = (Median::default(), Median::default());
             let (mut busy, mut ratio, mut saved) = Default::default();
             rounds(|first| {
@@ -66,6 +80,13 @@ pub fn cassandra() {
     }
 }
 
+/// Gets of rows that are not there would be quick.
+fn count(driver: &dyn OpenDriver, endpoint: &Endpoint) -> u64 {
+    let mut control = driver.control(endpoint).expect("a control connection");
+    let counted = control.statement("SELECT count(*) FROM dbbench.kv", START);
+    counted.expect("a count").parse().expect("a number")
+}
+
 /// One node on the server's core.
 fn node(directory: &Path) -> Option<Server> {
     let app = directory.join("app");
@@ -78,7 +99,7 @@ fn node(directory: &Path) -> Option<Server> {
         .args(["-c", SERVER_CPU, "sh", "app/node.sh", "1", "1", "127.0.0.1"])
         .args([port.to_string(), storage.to_string()])
         .arg(format!("127.0.0.1:{storage}"))
-        .env("HEAP", "512m")
+        .env("HEAP", "1g")
         .current_dir(directory)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -106,7 +127,7 @@ fn free_port() -> Option<u16> {
 /// Java compiles what is used often: without this the first figures are those of its compiler.
 fn warm(server: &Server, drive: &dyn Fn(&dbbench::plan::PhasePlan)) {
     let began = Instant::now();
-    while began.elapsed() < Duration::from_secs(30) {
+    while began.elapsed() < Duration::from_secs(60) {
         for operation in ["set", "get"] {
             drive(&kvs_phase(operation, CONNECTIONS, 10_000, 1_000));
         }
@@ -129,7 +150,6 @@ impl Latte {
         };
         let text = format!(
             r#"
-pub const LOAD_COUNT = 1000;
 const SET = "set";
 const GET = "get";
 pub async fn schema(db) {{}}
@@ -137,14 +157,15 @@ pub async fn erase(db) {{}}
 pub async fn prepare(db) {{
     db.prepare(SET, "INSERT INTO dbbench.kv (key, value) VALUES (:key, :value)").await?;
     db.prepare(GET, "SELECT value FROM dbbench.kv WHERE key = :key").await?;
-    db.data.value = latte::blob(0, {bytes});
+    db.load_cycle_count = {LATTE_KEYS};
+    db.data.value = latte::text(0, {bytes}).into_bytes();
 }}
 pub async fn load(db, i) {{
-    let key = latte::blob(i, 32);
+    let key = latte::text(i, 32).into_bytes();
     db.execute_prepared(SET, [key, db.data.value]).await?
 }}
 pub async fn run(db, i) {{
-    let key = latte::blob(i % 1000, 32);
+    let key = latte::text(i % {LATTE_KEYS}, 32).into_bytes();
     db.execute_prepared({statement}).await?
 }}
 "#
