@@ -147,6 +147,7 @@ fn warm(server: &Server, drive: &dyn Fn(&dbbench::plan::PhasePlan)) {
 struct Latte {
     workload: String,
     report: String,
+    logs: String,
     address: String,
 }
 
@@ -183,6 +184,7 @@ pub async fn run(db, i) {{
         Latte {
             workload: path.display().to_string(),
             report: directory.join("report.json").display().to_string(),
+            logs: directory.display().to_string(),
             address: format!("127.0.0.1:{port}"),
         }
     }
@@ -225,7 +227,11 @@ pub async fn run(db, i) {{
 
     /// CPU seconds that it took, on the client's core. Newer versions want to be told which database it is.
     fn call(&self, arguments: &[&str]) -> Option<f64> {
-        let all: Vec<String> = arguments.iter().map(|text| (*text).to_owned()).collect();
+        // It writes a log each time, by itself where it was started.
+        let all = ["--log-dir", &self.logs]
+            .into_iter()
+            .chain(arguments.iter().copied());
+        let all: Vec<String> = all.map(str::to_owned).collect();
         let told = [&all[..], &["--db".to_owned(), "scylla".to_owned()]].concat();
         let (_, cpu) = match needs_database() {
             true => peer("latte", &told)?,
